@@ -40,13 +40,15 @@ test: ## gofmt, go vet, and every test anew, with the race detector
 
 check:
 	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { echo "not formatted (run gofmt -w): $$unformatted"; exit 1; }
+	@wide=$$(LC_ALL=C.UTF-8 grep -rnE --include='*.go' --exclude-dir='.?*' '^.{121}' . | grep -E '^[^:]+:[0-9]+:\s*// ' || true); \
+	[[ -z $$wide ]] || { echo "comment lines over 120 columns: $$wide"; exit 1; }
 	go vet ./...
 	go vet -tags conformance ./localstack/compose
 
 tools: ## install what run and test need, and nothing else
 	@localstack/prepare.sh tools
 
-lint: ## gofmt, go vet and staticcheck
+lint: ## gofmt, the width of comments, go vet and staticcheck
 	@localstack/prepare.sh lint
 	@$(MAKE) --no-print-directory check
 	staticcheck ./...

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// canned is an S3 endpoint that lists keys made up by sparseName, a thousand a page, and holds no object: what a scan of
-// a very large bucket costs apart from the store.
+// canned is an S3 endpoint that lists keys made up by sparseName, a thousand a page, and holds no object: what a scan
+// of a very large bucket costs apart from the store.
 type canned struct {
 	*httptest.Server
 	bucket string

@@ -28,8 +28,9 @@ var bigFormats = []bigBook{
 	{"PDF of 300 MB", "big.pdf", writeDocument, false},
 }
 
-// formats measures what the largest books cost: their import with the cover, the first page from cold, and the page pack
-// of what has no pages of its own. The import of an indexed file may take 3 requests and 1 % of it; memory may be 256 MB.
+// formats measures what the largest books cost: their import with the cover, the first page from cold, and the page
+// pack of what has no pages of its own. The import of an indexed file may take 3 requests and 1 % of it; memory may be
+// 256 MB.
 func formats(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 
 var mediaImage = os.Getenv("MEDIA_IMAGE")
 
-// lambda measures the functions under the Lambda runtime API: start, size, memory. What is deployed of media is an image,
-// with a third of the libraries that a Debian's libvips has. MEDIA_IMAGE, a folder, measures that one; as root:
+// lambda measures the functions under the Lambda runtime API: start, size, memory. What is deployed of media is an
+// image, with a third of the libraries that a Debian's libvips has. MEDIA_IMAGE, a folder, measures that one; as root:
 //
 //	mkdir image; docker export "$(docker create IMAGE)" | tar -x -C image
 func lambda(ctx context.Context, s *system, out *report) error {

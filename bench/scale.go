@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The sizes of the sparse libraries, in books. A scan of the middle one takes few seconds, in which a machine may be twice as fast as
-// in others: there are three of it, and growth is counted from their median.
+// The sizes of the sparse libraries, in books. A scan of the middle one takes few seconds, in which a machine may be
+// twice as fast as in others: there are three of it, and growth is counted from their median.
 var scales = []int{1_000, 10_000, 10_000, 10_000, 100_000}
 
 const millionKeys = 1_000_000
@@ -116,9 +116,9 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 	return seconds, peak, nil
 }
 
-// readEnds reads the last 64 KB of each file, as a scan will, so that they are in memory: 6.4 GB of 100,000 books. A virtual
-// machine is given its memory by the host when it first touches it; files read when much of it had been touched took 33 µs
-// each and later ones 50 to 200 µs, which says nothing of how a scan grows.
+// readEnds reads the last 64 KB of each file, as a scan will, so that they are in memory: 6.4 GB of 100,000 books. A
+// virtual machine is given its memory by the host when it first touches it; files read when much of it had been touched
+// took 33 µs each and later ones 50 to 200 µs, which says nothing of how a scan grows.
 func readEnds(dir string) error {
 	end := make([]byte, 64<<10)
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

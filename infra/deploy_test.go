@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// buildx is docker as far as the first deploy asks it: a format that begins with the manifest, other than by a function,
-// prints a table of it, which is what docker buildx does.
+// buildx is docker as far as the first deploy asks it: a format that begins with the manifest, other than by a
+// function, prints a table of it, which is what docker buildx does.
 const buildx = `#!/bin/sh
 case "$*" in
 *"imagetools inspect"*"--format {{.Manifest"*) printf 'Name: golang\nDigest: sha256:0123\n\nManifests:\n' ;;
@@ -107,8 +107,8 @@ func TestDeployMakesTheRoleOfECS(t *testing.T) {
 	}
 }
 
-// Every line of the parameters is given to the stack as it is meant: the last one too where nothing ends it, and none with
-// the carriage return that editors of other systems end lines with.
+// Every line of the parameters is given to the stack as it is meant: the last one too where nothing ends it, and none
+// with the carriage return that editors of other systems end lines with.
 func TestDeployReadsEveryLine(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r\n"} {
@@ -154,8 +154,8 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	}
 }
 
-// A first deployment that fails leaves what it has made, and the next one goes on; what cannot be deployed again, or would
-// fail after half an hour for want of concurrency, is said before anything is made.
+// A first deployment that fails leaves what it has made, and the next one goes on; what cannot be deployed again, or
+// would fail after half an hour for want of concurrency, is said before anything is made.
 func TestDeployLooksAtTheStackFirst(t *testing.T) {
 	t.Parallel()
 	const none = "An error occurred (ValidationError): Stack with id longbox does not exist"
@@ -197,8 +197,8 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 	}
 }
 
-// deploy runs the script in a folder of these files, with tools that do nothing. It gives what was asked of aws and what the
-// script said.
+// deploy runs the script in a folder of these files, with tools that do nothing. It gives what was asked of aws and
+// what the script said.
 func deploy(t *testing.T, files map[string]string, setting string) (calls, said string) {
 	t.Helper()
 	script, err := os.ReadFile("deploy.sh")

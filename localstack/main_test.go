@@ -360,7 +360,8 @@ func checkEnvironment(t *testing.T, c *command, env map[string]string, books str
 	}
 }
 
-// checkDatabase looks at the roles and counts the starts that migrate has written; it returns the administrator given to one.
+// checkDatabase looks at the roles and counts the starts that migrate has written; it returns the administrator given
+// to one.
 func checkDatabase(t *testing.T, env map[string]string, starts int) (admin string) {
 	t.Helper()
 	for variable, role := range map[string]string{"DATABASE_URL": "longbox_app", "DATABASE_SYSTEM_URL": "longbox_system"} {

@@ -1,6 +1,6 @@
-// Command migrate brings the database to the schema of this build and, with a single tenant, makes sure that this exists
-// with its library roots and first administrator. As a Lambda function it does so with every invocation and answers what
-// it did.
+// Command migrate brings the database to the schema of this build and, with a single tenant, makes sure that this
+// exists with its library roots and first administrator. As a Lambda function it does so with every invocation and
+// answers what it did.
 package main
 
 import (

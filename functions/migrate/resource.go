@@ -15,8 +15,8 @@ func resourceEvent(payload json.RawMessage) (cfn.Event, bool) {
 	return e, err == nil && e.RequestType != "" && e.ResponseURL != ""
 }
 
-// margin is how long before the end of the invocation a migration ends, so that CloudFormation hears why. Without an answer
-// it waits for an hour, while what it takes back meets another attempt to migrate.
+// margin is how long before the end of the invocation a migration ends, so that CloudFormation hears why. Without an
+// answer it waits for an hour, while what it takes back meets another attempt to migrate.
 const margin = 20 * time.Second
 
 // resource migrates when the stack is made or updated, and tells CloudFormation how it went: the functions that need

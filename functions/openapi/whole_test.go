@@ -88,8 +88,8 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
-// The session cookie is for what a browser loads by itself, images and files, for streams (the relay asks streamAccess with
-// what the listener of a stream sent), for who is signed in, and for what readers made for Komga read.
+// The session cookie is for what a browser loads by itself, images and files, for streams (the relay asks streamAccess
+// with what the listener of a stream sent), for who is signed in, and for what readers made for Komga read.
 func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
 	t.Parallel()
 	var got []string

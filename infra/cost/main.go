@@ -1,6 +1,6 @@
 // Command cost computes what an installation costs, of three files beside it: prices.json (list prices with source and
-// date), counters.json (what operations take, measured by go run ./bench cost) and assumed.json (what cannot be measured
-// on one machine, with reasons). It prints the table of docs/cost.md, and judges the bars.
+// date), counters.json (what operations take, measured by go run ./bench cost) and assumed.json (what cannot be
+// measured on one machine, with reasons). It prints the table of docs/cost.md, and judges the bars.
 //
 //	go run ./infra/cost           print
 //	go run ./infra/cost -write    print and put it into docs/cost.md

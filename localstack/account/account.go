@@ -116,8 +116,8 @@ func (a Account) mayEnter(info os.FileInfo) bool {
 	}
 }
 
-// File makes a file of the account's (mode 0600) in one of its folders. What lies there by that name goes first: who runs as
-// the account may have put a link there, and root must neither write nor give away what that leads to.
+// File makes a file of the account's (mode 0600) in one of its folders. What lies there by that name goes first: who
+// runs as the account may have put a link there, and root must neither write nor give away what that leads to.
 func (a Account) File(path string, content []byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -168,9 +168,10 @@ func owner(path string) (uid, gid int, err error) {
 	return int(st.Uid), int(st.Gid), nil
 }
 
-// Command prepares a child of the account, in a session of its own, that works in dir: Ctrl-C does not reach it, and where
-// Linux shares the processors out by session (autogroup), it has a part of its own, as each backend of Postgres has. With
-// readAll, or when our own files are behind a closed folder, it has the capability to read and enter everything.
+// Command prepares a child of the account, in a session of its own, that works in dir: Ctrl-C does not reach it, and
+// where Linux shares the processors out by session (autogroup), it has a part of its own, as each backend of Postgres
+// has. With readAll, or when our own files are behind a closed folder, it has the capability to read and enter
+// everything.
 func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir

@@ -71,8 +71,8 @@ func (f *Front) answer(h http.Handler) { f.handler.Store(&h) }
 // Port is the port the front listens on.
 func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// Open starts to proxy for clients that come through so many trusted proxies. Failures to reach a function are reported once each
-// by report.
+// Open starts to proxy for clients that come through so many trusted proxies. Failures to reach a function are reported
+// once each by report.
 func (f *Front) Open(t Targets, trusted int, report func(format string, args ...any)) {
 	f.answer(Proxy(t, trusted, report))
 }
@@ -110,7 +110,8 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // A client that left.
 }
 
-// Proxy is the handler that sends each request to its function, and tells it who the client is before so many trusted proxies.
+// Proxy is the handler that sends each request to its function, and tells it who the client is before so many trusted
+// proxies.
 func Proxy(t Targets, trusted int, report func(format string, args ...any)) http.Handler {
 	transport := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: deaf.Near}).DialContext,
@@ -133,8 +134,9 @@ func Proxy(t Targets, trusted int, report func(format string, args ...any)) http
 			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
 			r.Body = b
 		}
-		// Else the first bytes of an answer close the body of the request, which the transport may still be reading to its end: it
-		// then gives the connection up, and cuts the answer off. Not every protocol has the choice, or needs it.
+		// Else the first bytes of an answer close the body of the request, which the transport may still be reading to
+		// its end: it then gives the connection up, and cuts the answer off. Not every protocol has the choice, or
+		// needs it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		proxies[target(r.Method, r.URL.Path)].ServeHTTP(w, r)
 	})
@@ -150,8 +152,8 @@ func to(name, address string, transport http.RoundTripper, size, trusted int, re
 			p.SetURL(base)
 			p.Out.Host = p.In.Host // The host names the tenant.
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
-			// The functions trust the front alone: it says itself what is true of what a client or a proxy says of hops before it.
-			// (Forwarded and X-Forwarded-For, -Host and -Proto are dropped already.)
+			// The functions trust the front alone: it says itself what is true of what a client or a proxy says of hops
+			// before it. (Forwarded and X-Forwarded-For, -Host and -Proto are dropped already.)
 			for _, h := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "True-Client-Ip"} {
 				p.Out.Header.Del(h)
 			}
@@ -212,7 +214,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failure is the error of a read, of one that is under way too where it is about to end: with the connection, and the request.
+// failure is the error of a read, of one that is under way too where it is about to end: with the connection, and the
+// request.
 func (b *body) failure(ends bool) error {
 	if ends {
 		b.mu.Lock()

@@ -88,7 +88,8 @@ func behind(t *testing.T, name string) string {
 
 func quiet(string, ...any) {}
 
-// TestProxyTellsTheTruthAboutTheClient sends what clients forge, also through reverse proxies in front that are trusted.
+// TestProxyTellsTheTruthAboutTheClient sends what clients forge, also through reverse proxies in front that are
+// trusted.
 func TestProxyTellsTheTruthAboutTheClient(t *testing.T) {
 	t.Parallel()
 	targets := Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}
@@ -269,7 +270,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// An answer that comes before all of its request was read is the last of its connection: what is left of a body is no request.
+// An answer that comes before all of its request was read is the last of its connection: what is left of a body is no
+// request.
 func TestEarlyAnswerIsTheLast(t *testing.T) {
 	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))

@@ -46,8 +46,8 @@ func (w *Web) has(method, p string) bool {
 }
 
 // ServeHTTP answers with the file of the path, and with index.html where there is none, since the application knows its
-// own paths. Hidden files, and what links lead to outside of the folder, are not there. Browsers ask each time whether a
-// file is still the same, so that a new build is seen at once.
+// own paths. Hidden files, and what links lead to outside of the folder, are not there. Browsers ask each time whether
+// a file is still the same, so that a new build is seen at once.
 func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	f, info, err := w.open(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // every is how often Follow looks at the roots.
 const every = 5 * time.Second
 
-// Confined tells why the gateway may read files outside of the roots, to which links in them lead; nil where it may not.
+// Confined tells why the gateway may read files outside of the roots, to which links in them lead; nil where it may
+// not.
 func (g *Gateway) Confined() error { return confine.Possible(g.program) }
 
 // Follow has the gateway started again when another folder has taken the place of a root, as when a disk is mounted:

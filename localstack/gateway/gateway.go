@@ -113,8 +113,8 @@ func Library(dataDir, program string, port int, roots []library.Root, a account.
 	}, nil
 }
 
-// removeLinks removes the folder of links that an earlier start made, and nothing else: a folder of that name in what somebody
-// chose for DATA_DIR may hold books.
+// removeLinks removes the folder of links that an earlier start made, and nothing else: a folder of that name in what
+// somebody chose for DATA_DIR may hold books.
 func removeLinks(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -11,7 +11,8 @@ import (
 )
 
 // The ranges lie below the one from which Linux takes ports of outgoing connections (32768 and up), so that a port
-// found free stays free until the process it is meant for listens on it. Free gives from the first, Own from blocks in the rest.
+// found free stays free until the process it is meant for listens on it. Free gives from the first, Own from blocks in
+// the rest.
 const (
 	lowest  = 21000
 	highest = 23999
@@ -43,8 +44,8 @@ func Free(n int) ([]int, error) {
 	return ports, nil
 }
 
-// Own returns n (up to 63) different ports that nothing listens on, and what keeps every other Longbox from being given one of
-// them until it is closed: two that start at the same moment look before either listens.
+// Own returns n (up to 63) different ports that nothing listens on, and what keeps every other Longbox from being given
+// one of them until it is closed: two that start at the same moment look before either listens.
 func Own(n int) (ports []int, hold io.Closer, err error) {
 	if n >= block {
 		return nil, nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, block-1)

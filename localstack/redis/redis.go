@@ -31,7 +31,8 @@ type Server struct {
 }
 
 // New prepares <dataDir>/redis with its configuration (a file, so that the password shows in no process list), to
-// listen on 127.0.0.1:port, and where that is possible on a Unix socket beside it, which the connection string names then.
+// listen on 127.0.0.1:port, and where that is possible on a Unix socket beside it, which the connection string names
+// then.
 func New(dataDir string, port int, password string, a account.Account) (*Server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -80,8 +81,8 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
 }
 
-// Spec is how the server runs. On SIGTERM it writes its append-only file and ends. It finds its configuration in the folder
-// that it starts in: in the folder's own name it would take *, ? and [ for a pattern, and start without.
+// Spec is how the server runs. On SIGTERM it writes its append-only file and ends. It finds its configuration in the
+// folder that it starts in: in the folder's own name it would take *, ? and [ for a pattern, and start without.
 func (s *Server) Spec() supervise.Spec {
 	return supervise.Spec{
 		Name: "redis", Path: s.program, Args: []string{"/proc/self/cwd/" + filepath.Base(s.config())},
@@ -92,8 +93,8 @@ func (s *Server) Spec() supervise.Spec {
 	}
 }
 
-// PutAside renames what the server has kept, so that it starts with nothing, and returns where it is now and what puts it
-// back. Whatever an earlier call put aside goes. The error is os.ErrNotExist where nothing is kept.
+// PutAside renames what the server has kept, so that it starts with nothing, and returns where it is now and what puts
+// it back. Whatever an earlier call put aside goes. The error is os.ErrNotExist where nothing is kept.
 func (s *Server) PutAside() (aside string, back func() error, err error) {
 	kept := filepath.Join(s.dir, "appendonlydir")
 	aside = kept + ".damaged"

@@ -11,8 +11,8 @@ import (
 // longest is what Linux takes as a path (unix(7)), in bytes.
 const longest = 107
 
-// Usable tells whether a server can listen at path. Some file systems have no sockets, and some folders too long a name;
-// then it is TCP.
+// Usable tells whether a server can listen at path. Some file systems have no sockets, and some folders too long a
+// name; then it is TCP.
 func Usable(path string) bool {
 	if len(path) > longest {
 		return false

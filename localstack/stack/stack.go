@@ -51,8 +51,8 @@ type Stack struct {
 	running running
 }
 
-// Start starts everything and returns when all of it answers. A failure stops what was started. The context is that of the
-// whole life of the system.
+// Start starts everything and returns when all of it answers. A failure stops what was started. The context is that of
+// the whole life of the system.
 func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
 	s := &Stack{config: c, console: console, token: rand.Text()}
 	for _, step := range []func(context.Context) error{s.prepare, s.startServers, s.migrate, s.startFunctions, s.writeOperator} {
@@ -186,8 +186,8 @@ func (s *Stack) startServers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startRedis starts Redis with what it has kept, or without, where only that keeps it from starting: a loss of power leaves
-// zeros at the end of its file, which it refuses, and nothing in it is worth a library that cannot be read.
+// startRedis starts Redis with what it has kept, or without, where only that keeps it from starting: a loss of power
+// leaves zeros at the end of its file, which it refuses, and nothing in it is worth a library that cannot be read.
 func (s *Stack) startRedis(ctx context.Context) error {
 	err := s.start(ctx, cache, s.redis.Spec())
 	if err == nil || ctx.Err() != nil {
@@ -237,8 +237,8 @@ func (s *Stack) NeedsAdmin(ctx context.Context) (bool, error) {
 	return status.SetupRequired, err
 }
 
-// AdminSignsIn asks the running API whether the user of LONGBOX_ADMIN can sign in with its password: where there was a user
-// already, it made none and changed nothing.
+// AdminSignsIn asks the running API whether the user of LONGBOX_ADMIN can sign in with its password: where there was a
+// user already, it made none and changed nothing.
 func (s *Stack) AdminSignsIn(ctx context.Context) (bool, error) {
 	return signsIn(ctx, fmt.Sprintf("http://%s/api/v1/auth/me", s.address(api)), s.config.Admin)
 }

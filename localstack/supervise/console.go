@@ -87,7 +87,8 @@ func readable(line []byte) (text string, show bool) {
 	return printable(b.String()), true
 }
 
-// printable is text in one line, with what a terminal would obey written out: some of it comes from clients and from files.
+// printable is text in one line, with what a terminal would obey written out: some of it comes from clients and from
+// files.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -156,8 +156,8 @@ func startTime(pid int) (string, bool) {
 	return string(fields[19]), true
 }
 
-// poll calls f every 20 ms, after some seconds twice a second, until it succeeds or ctx ends; it returns the last error of f that is
-// not the end of ctx itself.
+// poll calls f every 20 ms, after some seconds twice a second, until it succeeds or ctx ends; it returns the last error
+// of f that is not the end of ctx itself.
 func poll(ctx context.Context, f func(context.Context) error) error {
 	var last error
 	for pause, began := 20*time.Millisecond, time.Now(); ; {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Address is a TCP address of the loopback interface ("127.0.0.1:40123") that a test may listen on, stop and listen on again
-// until it ends. A port that nothing listens on is otherwise taken, sooner or later, by some connection of this machine
-// to elsewhere; this one is held by a socket that is bound to it and never listens.
+// Address is a TCP address of the loopback interface ("127.0.0.1:40123") that a test may listen on, stop and listen on
+// again until it ends. A port that nothing listens on is otherwise taken, sooner or later, by some connection of this
+// machine to elsewhere; this one is held by a socket that is bound to it and never listens.
 func Address(t testing.TB) string {
 	t.Helper()
 	held, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

@@ -24,8 +24,8 @@ func TestAnAddressIsHeldWhileNothingListens(t *testing.T) {
 		c.Close()
 		l.Close()
 	}
-	// Linux takes the ports of outgoing connections from those that no socket is bound to: one that asks for this very port,
-	// as an outgoing connection by chance does, is refused.
+	// Linux takes the ports of outgoing connections from those that no socket is bound to: one that asks for this very
+	// port, as an outgoing connection by chance does, is refused.
 	here, err := net.ResolveTCPAddr("tcp", at)
 	if err != nil {
 		t.Fatal(err)

@@ -33,9 +33,10 @@ type Announcer struct {
 // StartAnnouncer starts a store whose bucket announces what is created and removed. How the notifications reach a queue
 // differs, and only here:
 //
-//   - LocalStack and AWS send them to a queue themselves (TEST_S3_EVENTS=sqs, the queue's service at TEST_SQS_ENDPOINT);
-//   - MinIO posts them to an address, which it is started with (TEST_S3_EVENTS=webhook; TEST_S3_WEBHOOK is the host:port
-//     where it expects somebody to listen, and the target's name is longbox);
+//   - LocalStack and AWS send them to a queue themselves (TEST_S3_EVENTS=sqs, the queue's service at
+//     TEST_SQS_ENDPOINT);
+//   - MinIO posts them to an address, which it is started with (TEST_S3_EVENTS=webhook; TEST_S3_WEBHOOK is the
+//     host:port where it expects somebody to listen, and the target's name is longbox);
 //   - the gateway that StartS3 starts posts them too.
 //
 // What is posted is sent on to a queue.
@@ -106,8 +107,9 @@ func (a *Announcer) bridge(t testing.TB, address string) string {
 	return l.Addr().String()
 }
 
-// named puts right what the gateway (versitygw 1.8.0) announces: the names of the bucket, and of an object that lies in no folder, point
-// into the memory of the request, which may be another request's by then. Its ARN, arn:aws:s3:::/bucket/key, is a copy.
+// named puts right what the gateway (versitygw 1.8.0) announces: the names of the bucket, and of an object that lies in
+// no folder, point into the memory of the request, which may be another request's by then. Its ARN,
+// arn:aws:s3:::/bucket/key, is a copy.
 func named(body string) string {
 	var event struct {
 		Records []map[string]any

@@ -252,8 +252,8 @@ func (c *Counter) Meddle(f func(w http.ResponseWriter, r *http.Request, next htt
 
 var deletedKey = regexp.MustCompile(`<Key>([^<]*)</Key>`)
 
-// Keep has the store refuse to delete the objects whose keys hold a text, as one with a lock or a policy does; what else a
-// request names is deleted.
+// Keep has the store refuse to delete the objects whose keys hold a text, as one with a lock or a policy does; what
+// else a request names is deleted.
 func (s *S3) Keep(text string) {
 	s.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method != http.MethodPost || !r.URL.Query().Has("delete") {

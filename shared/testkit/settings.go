@@ -55,8 +55,8 @@ func Settings[C interface {
 // Bound is what a setting may be, with the first and the last values that it may have, and what it may not.
 type Bound struct{ In, Out []string }
 
-// Bounds holds a configuration to the bounds of its settings: beside the environment, each value in a setting's bounds is
-// accepted, and each outside is refused by an error that begins with the setting's name.
+// Bounds holds a configuration to the bounds of its settings: beside the environment, each value in a setting's bounds
+// is accepted, and each outside is refused by an error that begins with the setting's name.
 func Bounds[C interface{ Validate() error }](t *testing.T, environment map[string]string, settings map[string]Bound) {
 	t.Helper()
 	validate := func(name, value string) error {

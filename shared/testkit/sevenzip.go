@@ -9,7 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// SevenZip builds a solid 7z archive: its files are one stream, deflated, so that none can be read without those before it.
+// SevenZip builds a solid 7z archive: its files are one stream, deflated, so that none can be read without those before
+// it.
 func SevenZip(t testing.TB, files ...File) []byte {
 	t.Helper()
 	var plain, packed bytes.Buffer

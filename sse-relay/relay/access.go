@@ -91,8 +91,8 @@ func (a *access) hold(g *grant, c credential) bool {
 	return true
 }
 
-// release is the end of a connection. Nobody is asked about a grant without one: its key will do to know it again, while
-// what the client sent may be as long as a request's head, and another each time.
+// release is the end of a connection. Nobody is asked about a grant without one: its key will do to know it again,
+// while what the client sent may be as long as a request's head, and another each time.
 func (a *access) release(g *grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,7 +121,8 @@ func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
 	return g
 }
 
-// doubtful tells whether the API must be asked about a grant, the tenant's generation being this one. The caller holds a.mu.
+// doubtful tells whether the API must be asked about a grant, the tenant's generation being this one. The caller holds
+// a.mu.
 func (a *access) doubtful(g *grant, generation string) bool {
 	return g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge
 }

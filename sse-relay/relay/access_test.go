@@ -270,8 +270,8 @@ func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {
 	}
 }
 
-// What a client sent may be as long as a request's head and another with each request: of those that have left, only what
-// is needed to know them again is kept.
+// What a client sent may be as long as a request's head and another with each request: of those that have left, only
+// what is needed to know them again is kept.
 func TestWhatIsKeptOfThoseWhoLeft(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
 	account := rig.Reader(uuid.New())

@@ -88,8 +88,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// RedisClient returns a client that is more patient than one of requests, but gives up soon: the relay has its own way of
-// waiting for Redis.
+// RedisClient returns a client that is more patient than one of requests, but gives up soon: the relay has its own way
+// of waiting for Redis.
 func (c Config) RedisClient() (*redis.Client, error) {
 	options, err := redisconn.Options(c.RedisURL)
 	if err != nil {

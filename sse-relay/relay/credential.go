@@ -124,8 +124,8 @@ func newAPIClient(cfg Config) *apiClient {
 	}
 }
 
-// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable. The API counts the question against the
-// user's rate limit, unless it is about the events stream.
+// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable. The API counts the question against
+// the user's rate limit, unless it is about the events stream.
 func (a *apiClient) ask(ctx context.Context, c credential, stream events.Topic) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"?stream="+string(stream), nil)
 	if err != nil {

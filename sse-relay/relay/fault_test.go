@@ -75,8 +75,8 @@ func neverRead(t *testing.T, s *stage) {
 	eventually(t, "only the reader is left", func() bool { return s.server.limits.open() == 1 })
 }
 
-// A scan tells of thousands of books within a second, faster than a client on another continent can take them: what it leaves
-// unread for a moment is kept for it.
+// A scan tells of thousands of books within a second, faster than a client on another continent can take them: what it
+// leaves unread for a moment is kept for it.
 func TestBurst(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()

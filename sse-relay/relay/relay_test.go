@@ -136,7 +136,8 @@ func (s *stage) refused(status int, path string, lines ...string) (*rig.Client, 
 	return c, body
 }
 
-// taken fails the test unless so many streams have places, and nobody else: of the relay, of users, of topics, of grants.
+// taken fails the test unless so many streams have places, and nobody else: of the relay, of users, of topics, of
+// grants.
 func (s *stage) taken(streams int) {
 	s.t.Helper()
 	open, users, topics, grants := s.server.limits.open(), 0, 0, 0

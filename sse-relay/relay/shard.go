@@ -31,8 +31,8 @@ func (r reason) String() string {
 // maxTick bounds how long a connection outlives its access.
 const maxTick = 250 * time.Millisecond
 
-// queueMemory bounds the bytes that sockets did not take yet, of all connections together; a connection may have leastQueue whatever
-// the others have.
+// queueMemory bounds the bytes that sockets did not take yet, of all connections together; a connection may have
+// leastQueue whatever the others have.
 const (
 	queueMemory = 128 << 20
 	leastQueue  = 64 << 10

@@ -1,6 +1,7 @@
-// Command edge is what nginx in the place of CloudFront asks: whether an address is signed, and for objects of the media
-// bucket. It writes nginx's configuration first. Settings are those of the media function (MEDIA_S3_ENDPOINT, CDN_URL
-// and so on); CDN_URL says where nginx listens, on 127.0.0.1, and the two ports after that one are taken for this program.
+// Command edge is what nginx in the place of CloudFront asks: whether an address is signed, and for objects of the
+// media bucket. It writes nginx's configuration first. Settings are those of the media function (MEDIA_S3_ENDPOINT,
+// CDN_URL and so on); CDN_URL says where nginx listens, on 127.0.0.1, and the two ports after that one are taken for
+// this program.
 package main
 
 import (

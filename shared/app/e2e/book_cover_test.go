@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A picture that somebody gives a book is what the book, and all that show its cover, show: also when the file is replaced
-// by another, until it is taken back. It is rendered once.
+// A picture that somebody gives a book is what the book, and all that show its cover, show: also when the file is
+// replaced by another, until it is taken back. It is rendered once.
 func TestCoverOfABook(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

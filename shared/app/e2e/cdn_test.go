@@ -272,7 +272,8 @@ func TestOneRenderPerObject(t *testing.T) {
 	}
 	all.Wait()
 	library, _ := buckets(s.s3.Counter.Reset())
-	// One reads the library; a process that began after the lock was free and before the object was stored may be a second.
+	// One reads the library; a process that began after the lock was free and before the object was stored may be a
+	// second.
 	if library > 2 {
 		t.Errorf("the page was read %d times from the library", library)
 	}

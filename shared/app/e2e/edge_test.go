@@ -287,7 +287,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// No signature is in the log of a function or the edge, nor the origin's secret. Not parallel: the log is the process's.
+// No signature is in the log of a function or the edge, nor the origin's secret. Not parallel: the log is the
+// process's.
 func TestSignaturesAreNotLogged(t *testing.T) {
 	var out lines
 	before := slog.Default()

@@ -28,7 +28,8 @@ import (
 var programs string
 
 // TestMain runs every test twice: with the routers in this process, where tasks wait in their table, and with the built
-// functions under the Lambda runtime API, where tasks travel by a queue. E2E=process or E2E=functions runs one of the two; so does -short, the first.
+// functions under the Lambda runtime API, where tasks travel by a queue. E2E=process or E2E=functions runs one of the
+// two; so does -short, the first.
 func TestMain(m *testing.M) {
 	pluginkit.Main()
 	flag.Parse()
@@ -99,8 +100,8 @@ func (l *log) showFailed(t testing.TB) {
 	}
 }
 
-// functions makes what answers requests by invoking the built programs: api behind an HTTP API, media behind a streaming
-// function URL.
+// functions makes what answers requests by invoking the built programs: api behind an HTTP API, media behind a
+// streaming function URL.
 func (s *system) functions(documents api.Config, images media.Config) (toAPI, toMedia http.Handler) {
 	s.log = &log{}
 	s.t.Cleanup(func() { s.log.showFailed(s.t) })

@@ -17,8 +17,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
 )
 
-// A page larger than a buffered answer of Lambda may be, and a book of 300 MB: both are streamed, and what is streamed is
-// not held in memory.
+// A page larger than a buffered answer of Lambda may be, and a book of 300 MB: both are streamed, and what is streamed
+// is not held in memory.
 func TestLargeBook(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 300 MB")

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Who moves files to a new library and deletes the one that they were in, which no scan has looked at since, keeps the place in each
-// book. A copy that was there before is a book of its own.
+// Who moves files to a new library and deletes the one that they were in, which no scan has looked at since, keeps the
+// place in each book. A copy that was there before is a book of its own.
 func TestDeletedLibraryLeavesWhatHasMoved(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// allowance is a bucket of the rate limit, watched from outside: of what is in it, only as much is known as the clock allows
-// between sending a request and having its answer.
+// allowance is a bucket of the rate limit, watched from outside: of what is in it, only as much is known as the clock
+// allows between sending a request and having its answer.
 type allowance struct {
 	rate, burst    float64
 	least, most    float64 // what remains after the last request
@@ -107,8 +107,8 @@ func wantRefusal(t *testing.T, got answer) {
 	}
 }
 
-// Every answer carries the headers of the rate limit, exact to one request, whatever was asked in which way; who goes on is
-// refused, and nobody else.
+// Every answer carries the headers of the rate limit, exact to one request, whatever was asked in which way; who goes
+// on is refused, and nobody else.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{limited: true})

@@ -572,7 +572,8 @@ var operations = map[string]entry{
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
 func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.String() }
 
-// severalBooks and severalSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing has.
+// severalBooks and severalSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing
+// has.
 func (m *matrix) severalBooks(*testkit.Client) any {
 	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
 }

@@ -68,8 +68,8 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 	}
 }
 
-// The address of a page of another file works as soon as it is given away, although the function that is asked by the CDN
-// remembers the former file for some seconds.
+// The address of a page of another file works as soon as it is given away, although the function that is asked by the
+// CDN remembers the former file for some seconds.
 func TestChangedFileBehindTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)

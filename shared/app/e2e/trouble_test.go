@@ -50,7 +50,8 @@ func (s *system) analyses(t testing.TB, book uuid.UUID, where string) (n int) {
 	return n
 }
 
-// Files that change behind our back: a reader is told so, gets no bytes of another version, and the book is analysed anew.
+// Files that change behind our back: a reader is told so, gets no bytes of another version, and the book is analysed
+// anew.
 func TestFileChangesUnderUs(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -314,7 +315,8 @@ func TestStoreTrouble(t *testing.T) {
 	t.Logf("goroutines %d, then %d; open files %d, then %d", g0, g1, f0, f1)
 }
 
-// A file that the store archives after it was read is there, but must be restored: no reader is told to try again shortly.
+// A file that the store archives after it was read is there, but must be restored: no reader is told to try again
+// shortly.
 func TestArchivedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -15,7 +15,8 @@ import (
 const novelNav = `<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><nav epub:type="toc"><ol>
 	<li><a href="text/eins%20ä.xhtml">One</a><ol><li><a href="text/eins%20ä.xhtml#p2">Part</a></li></ol></li><li><a href="text/two.xhtml">Two</a></li></ol></nav></body></html>`
 
-// novel is an EPUB with all that one is made of: deflated and stored files, a name that must be escaped, a table of contents.
+// novel is an EPUB with all that one is made of: deflated and stored files, a name that must be escaped, a table of
+// contents.
 func novel(t *testing.T) (file []byte, within map[string][]byte) {
 	t.Helper()
 	within = map[string][]byte{

@@ -26,8 +26,8 @@ type did struct {
 
 // Invoked answers one invocation in Lambda: a round.
 //
-// Outside Lambda a start of the process is a start of the server, and libraries that are scanned on start are. In Lambda
-// processes come and go unseen, so a start is what the operator calls one: {"start": true}, sent at the end of a
+// Outside Lambda a start of the process is a start of the server, and libraries that are scanned on start are. In
+// Lambda processes come and go unseen, so a start is what the operator calls one: {"start": true}, sent at the end of a
 // deployment.
 func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, error) {
 	var v invocation
@@ -60,8 +60,8 @@ const (
 	askAgain = 500 * time.Millisecond
 )
 
-// awake waits for a database that was paused: by the hour it is mostly this invocation that wakes it, and one that fails
-// raises an alarm.
+// awake waits for a database that was paused: by the hour it is mostly this invocation that wakes it, and one that
+// fails raises an alarm.
 func (s *Scheduler) awake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, wakes)
 	defer cancel()

@@ -84,8 +84,8 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	})
 }
 
-// Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on start
-// are asked for once.
+// Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on
+// start are asked for once.
 func (s *Scheduler) Run(ctx context.Context) {
 	for err := s.awake(ctx); err != nil; err = s.awake(ctx) {
 		if ctx.Err() != nil {
@@ -106,8 +106,8 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// bounded ends what takes too long: a statement whose answer never comes, since the database's machine is gone, must not
-// be the last one.
+// bounded ends what takes too long: a statement whose answer never comes, since the database's machine is gone, must
+// not be the last one.
 func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx context.Context) error) {
 	limited, cancel := context.WithTimeout(ctx, s.within)
 	defer cancel()
@@ -116,8 +116,8 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 	}
 }
 
-// Round does everything that is due now. What fails does not keep the rest from being done, except for the database: where
-// it cannot be reached, that is said once.
+// Round does everything that is due now. What fails does not keep the rest from being done, except for the database:
+// where it cannot be reached, that is said once.
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
@@ -165,8 +165,8 @@ func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
 	s.base.Publish(ctx, h.Tenant, e)
 }
 
-// expire deletes page renditions and exports past their time, and what was stored of an object by a process that died. A
-// bucket of AWS has lifecycle rules for it, which cost no listing.
+// expire deletes page renditions and exports past their time, and what was stored of an object by a process that died.
+// A bucket of AWS has lifecycle rules for it, which cost no listing.
 func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if !s.expires {
 		return nil

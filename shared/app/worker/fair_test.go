@@ -200,8 +200,8 @@ func (o *owner) budgets(w *worker.Worker) (invocations, paused int) {
 	return invocations, paused
 }
 
-// A scan of 9,000 keys whose invocations last 20 or 300 ms leaves what an undisturbed one does, and so does a rescan that
-// finds files changed and gone.
+// A scan of 9,000 keys whose invocations last 20 or 300 ms leaves what an undisturbed one does, and so does a rescan
+// that finds files changed and gone.
 func TestScanOverManyInvocations(t *testing.T) {
 	t.Parallel()
 	prepare := func(embedded bool) *owner {

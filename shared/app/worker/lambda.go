@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// Handle works on one event of an invocation in Lambda, with whose time ctx ends: a batch of messages, of which those are named
-// in the answer that must come again, or a notification of the store.
+// Handle works on one event of an invocation in Lambda, with whose time ctx ends: a batch of messages, of which those
+// are named in the answer that must come again, or a notification of the store.
 func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, error) {
 	var source struct {
 		Records []struct {

@@ -321,8 +321,8 @@ func TestVisibilityIsExtended(t *testing.T) {
 	}
 }
 
-// A message whose task cannot even be claimed goes to the dead-letter queue. That may be for the database, which was away for
-// everybody, so the task is sent once more; if it comes there again it fails.
+// A message whose task cannot even be claimed goes to the dead-letter queue. That may be for the database, which was
+// away for everybody, so the task is sent once more; if it comes there again it fails.
 func TestDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)

@@ -112,8 +112,8 @@ func forwarded(t *testing.T, address string, answer func(client, server net.Conn
 	return u.String()
 }
 
-// A database that is gone without closing its connections, as one that another machine takes over from, does not end the
-// rounds: they go on with new connections.
+// A database that is gone without closing its connections, as one that another machine takes over from, does not end
+// the rounds: they go on with new connections.
 func TestRoundsGoOnAfterASilentDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)

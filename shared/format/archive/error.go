@@ -28,7 +28,8 @@ func (e *Error) Error() string { return e.Msg }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Undrawn says that a page was not drawn for a reason that lies outside its file: there was no time, or what draws failed.
+// Undrawn says that a page was not drawn for a reason that lies outside its file: there was no time, or what draws
+// failed.
 type Undrawn struct{ Err error }
 
 func (e *Undrawn) Error() string { return "the page was not drawn: " + e.Err.Error() }

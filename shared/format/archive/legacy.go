@@ -159,8 +159,8 @@ func cyrillic(names []string) (decoded []string, ok bool) {
 	return decoded, 2*inWords > letters && 3*common > letters
 }
 
-// doubleByte is an encoding of two bytes for each character of its script. The first byte of what is used at all is from
-// first to last; the second is above 0xa0, but for Big5.
+// doubleByte is an encoding of two bytes for each character of its script. The first byte of what is used at all is
+// from first to last; the second is above 0xa0, but for Big5.
 type doubleByte struct {
 	encoding.Encoding
 	first, last byte

@@ -97,7 +97,8 @@ func isPage(e Entry) bool {
 	return !strings.Contains(e.Name, "__") && !strings.Contains(e.Name, "@") || !isLeftBehind(e.Name)
 }
 
-// isLeftBehind tells of the copies that macOS and a Synology, which keeps thumbnails of all pictures, put into archives.
+// isLeftBehind tells of the copies that macOS and a Synology, which keeps thumbnails of all pictures, put into
+// archives.
 func isLeftBehind(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(folder string) bool {
 		return strings.EqualFold(folder, "__MACOSX") || strings.EqualFold(folder, "@eaDir")

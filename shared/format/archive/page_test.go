@@ -34,7 +34,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is kept of a book's pages is found by its fingerprint and the pages' numbers: with another order of pages it must be another one.
+// What is kept of a book's pages is found by its fingerprint and the pages' numbers: with another order of pages it
+// must be another one.
 func TestFingerprintTellsTheOrderOfPages(t *testing.T) {
 	t.Parallel()
 	odd := []Entry{{Name: "page.png", CRC32: 1, Size: 1}, {Name: "page 2.png", CRC32: 2, Size: 1}, {Name: "page-3.png", CRC32: 3, Size: 1},

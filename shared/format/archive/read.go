@@ -11,8 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
-// Fits is an *Error of kind TooLarge for an entry that is larger than one may be, plain or packed, before anything of it
-// is read. What cannot be packed grows by less than an eighth.
+// Fits is an *Error of kind TooLarge for an entry that is larger than one may be, plain or packed, before anything of
+// it is read. What cannot be packed grows by less than an eighth.
 func (e Entry) Fits(lim Limits) error {
 	lim = lim.WithDefaults()
 	if e.Size > lim.EntryBytes {

@@ -29,8 +29,8 @@ type Place struct {
 	Places []Place
 }
 
-// ReadContents reads how an EPUB is put together, from its package document and its table of contents: three entries, or
-// four where there is an EPUB 3 without one. Errors are those of Open.
+// ReadContents reads how an EPUB is put together, from its package document and its table of contents: three entries,
+// or four where there is an EPUB 3 without one. Errors are those of Open.
 func ReadContents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Contents, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {

@@ -25,8 +25,9 @@ func ended(src []byte) []byte { return slices.Concat(src, []byte(endOfJPEG)) }
 // pixelsOfByte are more than a byte of a JPEG stands for: a block of 64 has six bits where it is like the one before.
 const pixelsOfByte = 128
 
-// forgivable tells of a JPEG that is read in spite of mistakes that decoders only warn of, such as a wrong parameter of its scan
-// or bytes between its segments: viewers show it. It is not cut short, since it has its end, nor much too small.
+// forgivable tells of a JPEG that is read in spite of mistakes that decoders only warn of, such as a wrong parameter of
+// its scan or bytes between its segments: viewers show it. It is not cut short, since it has its end, nor much too
+// small.
 func forgivable(src []byte, h header) bool {
 	return h.mediaType == mediatype.JPEG && !unendedJPEG(src) && h.pixels() <= pixelsOfByte*int64(len(src))
 }

@@ -38,8 +38,8 @@ func (r *Renderer) readJXL(ctx context.Context, src []byte, h header) ([]byte, h
 	return out, h, nil
 }
 
-// sandbox is the memory in bytes that a JPEG XL may be decoded in. Pictures of 64 x 64 needed 6 to 7 MB, of 257 x 257 up to
-// 12.5; large ones up to 51 bytes for each pixel (lossy with transparency; 6 to 32 without).
+// sandbox is the memory in bytes that a JPEG XL may be decoded in. Pictures of 64 x 64 needed 6 to 7 MB, of 257 x 257
+// up to 12.5; large ones up to 51 bytes for each pixel (lossy with transparency; 6 to 32 without).
 func (r *Renderer) sandbox(h header) int64 { return min(h.pixels()*64+16<<20, r.cfg.JXLMemory) }
 
 // afterHeader is where a PNG may have the profile of its colours: behind the signature and IHDR.

@@ -32,8 +32,9 @@ var start = sync.OnceValue(func() error {
 	return nil
 })
 
-// undecodable wraps an error of libvips without the stack that govips adds. All threads of a process write into one buffer of libvips: where
-// several images fail at once the text may hold that of others too, and a zero byte where one of them has just cleared it.
+// undecodable wraps an error of libvips without the stack that govips adds. All threads of a process write into one
+// buffer of libvips: where several images fail at once the text may hold that of others too, and a zero byte where one
+// of them has just cleared it.
 func undecodable(mediaType string, err error) *Undecodable {
 	if errors.Is(err, vips.ErrUnsupportedImageFormat) {
 		return &Undecodable{mediaType, errors.New("this build has no decoder for it")}

@@ -48,8 +48,8 @@ func Wrong(value string) bool {
 // number is a number with a check digit.
 var number = lazyregexp.New(`^\d+[\dX]$`)
 
-// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN ".
-// No ISBN has 10 or 13 as its first group, so those with a separator behind them are the kind.
+// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN
+// ". No ISBN has 10 or 13 as its first group, so those with a separator behind them are the kind.
 const prefix = `(?:urn:)?(?:e-?)?isbn(?:[- ]?(?:\(1[03]\)|1[03][:\s\x{a0}]))?[:\s\x{a0}]*`
 
 // separator is what may stand between the digits: books are set with dashes and spaces of other kinds.
@@ -77,7 +77,8 @@ func digits(v string) string {
 	}, v)
 }
 
-// validGTIN checks a GTIN of any length, as every ISBN-13 is one: from the right, every second digit counts three times.
+// validGTIN checks a GTIN of any length, as every ISBN-13 is one: from the right, every second digit counts three
+// times.
 func validGTIN(v string) bool {
 	sum := 0
 	for i := range len(v) {

@@ -12,8 +12,8 @@ func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
 // Dimensions returns the pixel size that an image's header states, as it is shown: turned by the Exif orientation of a
-// JPEG, or the rotation of a HEIF or AVIF. ok is false when head does not hold the header, when the type has none that is
-// read here (TIFF, documents) or when a side is zero, or more than 31 bits hold.
+// JPEG, or the rotation of a HEIF or AVIF. ok is false when head does not hold the header, when the type has none that
+// is read here (TIFF, documents) or when a side is zero, or more than 31 bits hold.
 func Dimensions(head []byte) (width, height int, ok bool) {
 	switch Detect(head) {
 	case JPEG:

@@ -114,8 +114,9 @@ func between(s string, at span) bool {
 	return strings.HasSuffix(s[:at.from], " - ") && strings.HasPrefix(s[at.to:], " - ")
 }
 
-// cover tells whether a bracket names one of the covers of an issue and no chapter: "Title 005 (2020) (c1)". In front of
-// it stands a number with a #, a year or three digits of which the first is 0; "Title 2 (c1)" and "Title 02 (c1)" are chapters.
+// cover tells whether a bracket names one of the covers of an issue and no chapter: "Title 005 (2020) (c1)". In front
+// of it stands a number with a #, a year or three digits of which the first is 0; "Title 2 (c1)" and "Title 02 (c1)"
+// are chapters.
 func (r *reader) cover(in, front string) bool {
 	if !coverMark.MatchString(in) {
 		return false

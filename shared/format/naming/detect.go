@@ -14,10 +14,10 @@ const maxName = 1024
 // Name is what the name of a file says about its book. What it does not say is nil, zero or "".
 //
 // Number is the first of "#N", a chapter marker, the number behind a volume ("v2 012") or in front of one in brackets
-// ("012 (v03)"), a volume marker, "issue N", "ep N", "part N", "(N)", the 1, 2, 3 of 上中下, a number standing alone and the
-// issue behind a year ("2019-14"). Where a name has both a volume and a chapter the chapter is the number, because it is
-// what tells the books of one volume apart. A year (1900-2099) in parentheses or among other words is none. A fractional
-// volume ("v01.5") is a Number and no Volume.
+// ("012 (v03)"), a volume marker, "issue N", "ep N", "part N", "(N)", the 1, 2, 3 of 上中下, a number standing alone and
+// the issue behind a year ("2019-14"). Where a name has both a volume and a chapter the chapter is the number, because
+// it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other words is none. A
+// fractional volume ("v01.5") is a Number and no Volume.
 type Name struct {
 	Series             string // what stands before the first marker or number, as it is written there
 	Title              string // what stands behind the last one

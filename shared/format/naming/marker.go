@@ -14,8 +14,8 @@ const maxDigits = 7
 
 // What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
 // digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
-// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1", "c010p1", "v01b"), a
-// chapter ("v01c002", "v01x02") or an issue ("v3n12").
+// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1",
+// "c010p1", "v01b"), a chapter ("v01c002", "v01x02") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
 	single  = `(^|[^\p{Latin}\p{N}'’])` // in front of one letter, as that of "Can't 03" is none
@@ -222,8 +222,8 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 	return groups, at
 }
 
-// initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is in
-// front, and a space behind.
+// initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is
+// in front, and a space behind.
 func (r *reader) initial(at int) bool {
 	if oneLetter.MatchString(r.text[at:]) && shortened(r.text[:at]) { // "W.E.S.T. 3"
 		return true
@@ -311,8 +311,8 @@ var (
 	wellFormed = lazily(`^X{0,3}(?:IX|IV|V?I{0,3})$`)
 )
 
-// roman finds a Roman numeral right behind the marker of a volume: "Tome III". A single letter in front of a word is none:
-// "The Book I Wrote", "Book X-Men".
+// roman finds a Roman numeral right behind the marker of a volume: "Tome III". A single letter in front of a word is
+// none: "The Book I Wrote", "Book X-Men".
 func (r *reader) roman() (groups []string, at span) {
 	m := find(romanMark, strings.ContainsAny(r.text, "IVX"), r.text)
 	if m == nil || m[5]-m[4] == 1 && m[6] < 0 && slices.Contains([]string{" ", "-", ".", "'", "’"}, r.text[m[8]:m[9]]) {
@@ -427,8 +427,8 @@ var (
 	behindSeason = lazily(`^\s+-\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|   | - )`)
 )
 
-// behindWord finds the number that stands behind a word and its number where these are of the series: "Kaiju No. 8 012".
-// Further behind it has zeros in front, which the one of the word has not: "Part 5 - Golden Wind 012".
+// behindWord finds the number that stands behind a word and its number where these are of the series: "Kaiju No. 8
+// 012". Further behind it has zeros in front, which the one of the word has not: "Part 5 - Golden Wind 012".
 func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
 	rest := r.text[at.to:]
 	m := another.FindStringSubmatchIndex(rest)
@@ -455,8 +455,8 @@ var (
 	dashFront = lazily(`(?:^|\s)(\d{1,4})\s*$`)
 )
 
-// partOfTitle tells whether a part is one of the story that the title names, and finds the number of the issue in front of
-// its dash: "Batman 497 - Knightfall Part 11", "Batman 001 - Part 3". "Fantastic 4 - Part 3" is part 3.
+// partOfTitle tells whether a part is one of the story that the title names, and finds the number of the issue in front
+// of its dash: "Batman 497 - Knightfall Part 11", "Batman 001 - Part 3". "Fantastic 4 - Part 3" is part 3.
 func (r *reader) partOfTitle(at span) (number span, ok bool) {
 	dash := strings.LastIndex(r.text[:at.from], " - ")
 	if dash < 0 || !partWord.MatchString(r.text[at.from:at.to]) {

@@ -41,9 +41,10 @@ func ComparePath(a, b string) int {
 	}
 }
 
-// CompareFile orders two slash-separated paths of books as ComparePath does, but by their names without extension first: "1.cbz" comes
-// before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space. Numbers in Chinese characters are numbers, and
-// 上, 中, 下 are 1, 2, 3. It is the order of app.file_order, in which a scan numbers books.
+// CompareFile orders two slash-separated paths of books as ComparePath does, but by their names without extension
+// first: "1.cbz" comes before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space. Numbers in
+// Chinese characters are numbers, and 上, 中, 下 are 1, 2, 3. It is the order of app.file_order, in which a scan numbers
+// books.
 func CompareFile(a, b string) int {
 	if c := ComparePath(counted(strings.TrimSuffix(a, path.Ext(a))), counted(strings.TrimSuffix(b, path.Ext(b)))); c != 0 {
 		return c

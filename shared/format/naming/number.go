@@ -55,8 +55,8 @@ func (r *reader) behindVolume() bool {
 	return true
 }
 
-// beforeVolume takes the number in front of a volume in brackets: "012 (v03)", or one that stands between dashes: "Naruto -
-// 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none, nor has "Cyborg 009 (2005) v03".
+// beforeVolume takes the number in front of a volume in brackets: "012 (v03)", or one that stands between dashes:
+// "Naruto - 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none, nor has "Cyborg 009 (2005) v03".
 func (r *reader) beforeVolume() bool {
 	if r.volumeNumber == nil {
 		return false
@@ -127,15 +127,16 @@ func (r *reader) counted(at int) bool {
 	return at <= r.countAt && strings.TrimSpace(r.text[at:r.countAt]) == ""
 }
 
-// pair tells whether another number follows at once and ends the segment: the first is one of the series then, also with
-// zeros in front, "Cyborg 009 12".
+// pair tells whether another number follows at once and ends the segment: the first is one of the series then, also
+// with zeros in front, "Cyborg 009 12".
 func pair(after string) bool {
 	m := second.FindStringSubmatch(after)
 	return m != nil && !isYear(m[1])
 }
 
 // begin is the first number of a range with spaces around its dash, where the second one has been found: "Title 001 -
-// 010". Such a range begins with 1, as 001 or 011 do; "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are none.
+// 010". Such a range begins with 1, as 001 or 011 do; "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are
+// none.
 func (r *reader) begin(second span) span {
 	m := rangeBegin.FindStringSubmatchIndex(r.text[:second.from])
 	rest := r.text[second.to:]

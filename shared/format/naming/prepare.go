@@ -23,7 +23,8 @@ var (
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
-// thousands is a number with commas. With only one it has at most two digits in front: "1,001 Nights", but "Kap. 101,102".
+// thousands is a number with commas. With only one it has at most two digits in front: "1,001 Nights", but "Kap.
+// 101,102".
 var thousands = lazily(`(?:^|[^\d,.])(\d{1,3}(?:,\d{3}){2,}|[1-9]\d?,\d{3})(?:$|[^\d,.])`)
 
 const decimal = "\x01" // a decimal point while the other dots become spaces

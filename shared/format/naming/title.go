@@ -42,9 +42,9 @@ func Line(title string) string {
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\u2028", " ", "\u2029", " ",
 	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "")
 
-// Hidden tells of a character that a name may not have: a control character, or one that turns the direction of what follows it, so
-// that a list shows another name (UAX #9, explicit embeddings, overrides and isolates). Those between the letters of many scripts
-// may stand.
+// Hidden tells of a character that a name may not have: a control character, or one that turns the direction of what
+// follows it, so that a list shows another name (UAX #9, explicit embeddings, overrides and isolates). Those between
+// the letters of many scripts may stand.
 func Hidden(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }

@@ -59,8 +59,8 @@ func (s objectStream) bytes() int64 { return int64(len(s.data)) + 16*int64(len(s
 // Multiples of the limit of one stream.
 const (
 	keptStreams = 2 // object streams that are remembered, together
-	// unpackedStreams bounds the object streams of a document that are read, in all: a document whose objects lie so that none is
-	// found among those that are remembered would take hours.
+	// unpackedStreams bounds the object streams of a document that are read, in all: a document whose objects lie so
+	// that none is found among those that are remembered would take hours.
 	unpackedStreams = 64
 )
 
@@ -103,7 +103,8 @@ const (
 	maxObject   = 4 << 20
 )
 
-// objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are as they were written.
+// objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are as they were
+// written.
 func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
 	err = d.parseAt(off, objectBytes, maxObject, func(l *lexer) error {
 		l.refs = false
@@ -289,8 +290,8 @@ func (d *Reader) value(v any) any {
 	return out
 }
 
-// directly is value for what an object stream says of itself, which no object stream may hold (7.5.7): else each would be read to
-// read the other.
+// directly is value for what an object stream says of itself, which no object stream may hold (7.5.7): else each would
+// be read to read the other.
 func (d *Reader) directly(v any) any {
 	r, ok := v.(ref)
 	if !ok {

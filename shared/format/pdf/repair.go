@@ -137,7 +137,8 @@ func (m *marks) holder(offset int64) (number int64, ok bool) {
 	return m.objects[i-1].number, true
 }
 
-// look is the object in which an offset lies, and its number; nil where it cannot be read. Errors are those of the source.
+// look is the object in which an offset lies, and its number; nil where it cannot be read. Errors are those of the
+// source.
 func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 	number, ok := m.holder(offset)
 	if !ok {
@@ -150,8 +151,8 @@ func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 	return number, v, err
 }
 
-// findTrailer takes the last trailer that names a catalogue: one of a table, one of a cross-reference stream, or one made of
-// the catalogue.
+// findTrailer takes the last trailer that names a catalogue: one of a table, one of a cross-reference stream, or one
+// made of the catalogue.
 func (d *Reader) findTrailer(m *marks) error {
 	for _, at := range slices.Backward(m.trailers) {
 		err := d.parseAt(at+int64(len("trailer")), objectBytes, maxObject, func(l *lexer) error {

@@ -18,7 +18,8 @@ type stream struct {
 	object ref
 }
 
-// content returns the plain bytes of a stream of structure: at most limit of them. value finds what its dictionary refers to.
+// content returns the plain bytes of a stream of structure: at most limit of them. value finds what its dictionary
+// refers to.
 func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, error) {
 	filters, params := s.filters(value)
 	const maxFilters = 4

@@ -1,6 +1,6 @@
 // Package pdfdraw draws pages of PDF documents: with PDFium, compiled to WebAssembly, so that a document that breaks
-// it breaks a sandbox without network, other memory, or files but fonts. Documents are read through ranges, as far as a page
-// needs them.
+// it breaks a sandbox without network, other memory, or files but fonts. Documents are read through ranges, as far as a
+// page needs them.
 //
 // Compiling the module takes seconds; where CacheDir is set, the result is kept there for the next process.
 package pdfdraw
@@ -163,7 +163,8 @@ func (c Config) compilationCache() (wazero.CompilationCache, error) {
 }
 
 // Draw draws page n (from 0) of a document of size bytes as a JPEG. What is wrong with the document is an
-// *archive.Error, what is not an *archive.Undrawn; errors of document are passed on. It waits for its turn as long as ctx lets it.
+// *archive.Error, what is not an *archive.Undrawn; errors of document are passed on. It waits for its turn as long as
+// ctx lets it.
 func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error) {
 	s, err := r.take(ctx)
 	if err != nil {
@@ -255,8 +256,8 @@ func (r *Renderer) begin(lib library, source *remembering, size int64, n int) <-
 	return done
 }
 
-// end ends what is being drawn in the sandbox. Kill of go-pdfium 1.17.2 only takes the instance from its pool and fails,
-// so that the pool can be closed: that ends the draw.
+// end ends what is being drawn in the sandbox. Kill of go-pdfium 1.17.2 only takes the instance from its pool and
+// fails, so that the pool can be closed: that ends the draw.
 func (s *sandbox) end(instance pdfium.Pdfium) error {
 	killed := instance.Kill()
 	if killed == nil {

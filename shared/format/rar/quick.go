@@ -12,9 +12,9 @@ const (
 	hasQuickOpen5 = 0x01 // of the locator
 )
 
-// quickOpen reads the copies of headers that a version 5 archive may have at its end ("quick open record" of the RAR 5.0
-// archive format; rar writes them by default), as the extras of the main block at d.at say: else each header costs a read of
-// its own. An archive without copies, or with bad ones, is read header by header.
+// quickOpen reads the copies of headers that a version 5 archive may have at its end ("quick open record" of the RAR
+// 5.0 archive format; rar writes them by default), as the extras of the main block at d.at say: else each header costs
+// a read of its own. An archive without copies, or with bad ones, is read header by header.
 func (d *reader) quickOpen(extras []byte) error {
 	at := d.at
 	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {

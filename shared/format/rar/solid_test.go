@@ -128,7 +128,8 @@ func small(t testing.TB) (b []byte, files []rarpack.File) {
 	return pack(t, rarpack.Options{Solid: true}, files...), files
 }
 
-// TestSolidDamage changes every byte: no page has other content without an error, be it an earlier page that is damaged.
+// TestSolidDamage changes every byte: no page has other content without an error, be it an earlier page that is
+// damaged.
 func TestSolidDamage(t *testing.T) {
 	t.Parallel()
 	b, files := small(t)

@@ -4,8 +4,8 @@
 //   - Programs for the VM of RAR 3 and 4 do not run (vm.go is left out): as in unrar since version 5, a filter is one
 //     of the six that packers write, told by its checksum, or ErrInvalidFilter. Thousands of programs of 25 million
 //     steps each could stand in one block.
-//   - The standard filters take what unrar takes: up to 256 KiB at a time (4 MiB in RAR 5), in up to 1024 (delta) or 128 (audio)
-//     channels. No data passes through more than 16 filters.
+//   - The standard filters take what unrar takes: up to 256 KiB at a time (4 MiB in RAR 5), in up to 1024 (delta) or
+//     128 (audio) channels. No data passes through more than 16 filters.
 //   - MaxDictionarySize bounds the models of PPM too, at the beginning of every block, and one of the same size takes
 //     no new memory.
 //   - Archives in several volumes, passwords and io/fs are left out.

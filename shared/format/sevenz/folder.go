@@ -149,8 +149,8 @@ func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 	return r, nil
 }
 
-// delta undoes the filter Delta, which leaves of each byte how much it differs from the one a distance before: of a bitmap,
-// from the same colour of the pixel before.
+// delta undoes the filter Delta, which leaves of each byte how much it differs from the one a distance before: of a
+// bitmap, from the same colour of the pixel before.
 type delta struct {
 	r            io.Reader
 	distance, at int
@@ -224,8 +224,8 @@ func (c *cursor) coder() (one coder, in, out int) {
 	return one, in, out
 }
 
-// chain is the order of coders from the first that nothing feeds. Each reads what one other gives out, so that no way leads
-// back to where it came from.
+// chain is the order of coders from the first that nothing feeds. Each reads what one other gives out, so that no way
+// leads back to where it came from.
 func chain(next map[int]int, fed map[int]bool) []int {
 	at := 0
 	for fed[at] {

@@ -53,8 +53,8 @@ func decode(b []byte) []byte {
 // comment is left out: one with -- in it, as people draw lines, the decoder refuses.
 var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
-// withoutLoneLess escapes what a text has that nobody has escaped, as in "I <3 you": no tag begins so, and the decoder would
-// stop there.
+// withoutLoneLess escapes what a text has that nobody has escaped, as in "I <3 you": no tag begins so, and the decoder
+// would stop there.
 func withoutLoneLess(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for {
@@ -72,8 +72,8 @@ func withoutLoneLess(b []byte) []byte {
 
 var reference = regexp.MustCompile(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)
 
-// withoutForbidden drops a reference to what is no character of XML. Serializers of .NET write control characters so, and
-// the decoder would stop there.
+// withoutForbidden drops a reference to what is no character of XML. Serializers of .NET write control characters so,
+// and the decoder would stop there.
 func withoutForbidden(ref []byte) []byte {
 	number := "0" + strings.ToLower(string(ref[2:len(ref)-1])) // 0x1f, or 031
 	base := 10

@@ -91,8 +91,8 @@ func complete(a *httpapi.API) {
 	}
 }
 
-// allowNull adds null to the values of what may be null: in JSON Schema an enumeration is all that there is, whatever the
-// types say.
+// allowNull adds null to the values of what may be null: in JSON Schema an enumeration is all that there is, whatever
+// the types say.
 func allowNull(s *huma.Schema) {
 	if s == nil {
 		return

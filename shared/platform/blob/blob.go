@@ -70,7 +70,8 @@ func lazily(endpoint, public string, c Config) *Store {
 	})}
 }
 
-// open is a store that is given up when it takes nothing of what it is sent, or sends nothing of its answer, within a time.
+// open is a store that is given up when it takes nothing of what it is sent, or sends nothing of its answer, within a
+// time.
 func open(endpoint string, c Config, within time.Duration) clients {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
@@ -107,7 +108,8 @@ func open(endpoint string, c Config, within time.Duration) clients {
 	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = &prompt{patient.Do, joinWithin} }, read: read, near: loopback(read.endpoint)}
 }
 
-// patience tries what the SDK tries again, and where a store asks for fewer requests with a 429, as some do where S3 says 503.
+// patience tries what the SDK tries again, and where a store asks for fewer requests with a 429, as some do where S3
+// says 503.
 func patience() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
@@ -155,8 +157,9 @@ var (
 	ErrCut = errors.New("the store's answer ended early")
 )
 
-// Why says more of a failure to read an object that was listed. A gateway over folders answers 500 for a file that it may not
-// open; what it shows of that tells a link, which is ErrChanged, from a file of which nobody knows better: ErrClosed.
+// Why says more of a failure to read an object that was listed. A gateway over folders answers 500 for a file that it
+// may not open; what it shows of that tells a link, which is ErrChanged, from a file of which nobody knows better:
+// ErrClosed.
 func (s *Store) Why(ctx context.Context, bucket string, listed Object, err error) error {
 	var answer *StatusError
 	if !errors.As(err, &answer) || answer.Status != http.StatusInternalServerError {

@@ -98,8 +98,9 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tries tries a read at most so many times while the store is not reachable, from the second on over connections of their own. A store
-// that is silent to the end of a try is not asked again: who waits for a page or a folder has an answer before they, or a proxy, give up.
+// tries tries a read at most so many times while the store is not reachable, from the second on over connections of
+// their own. A store that is silent to the end of a try is not asked again: who waits for a page or a folder has an
+// answer before they, or a proxy, give up.
 func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) error) error {
 	client, began := g.client, time.Now()
 	for n := 1; ; n++ {

@@ -15,8 +15,9 @@ import (
 // maxListing bounds an answer: a thousand keys of 1,024 bytes, each byte escaped, with all that is said of them.
 const maxListing = 16 << 20
 
-// list asks for one page of a listing (ListObjectsV2). A key may have characters that XML cannot hold: Amazon S3 then sends what no
-// reader takes, and the same page with its keys as in a URL when it is asked so. Most stores would send three bytes for one.
+// list asks for one page of a listing (ListObjectsV2). A key may have characters that XML cannot hold: Amazon S3 then
+// sends what no reader takes, and the same page with its keys as in a URL when it is asked so. Most stores would send
+// three bytes for one.
 func (s *Store) list(ctx context.Context, bucket, prefix string, more url.Values) (listing, error) {
 	return s.listTrying(ctx, attempts, bucket, prefix, more)
 }
@@ -61,8 +62,8 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 	}
 }
 
-// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, from at most so many
-// pages of a thousand of both; more says that there are others.
+// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, from at most so
+// many pages of a thousand of both; more says that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []Object, more bool, err error) {
 	at := url.Values{"delimiter": {"/"}}
 	for range pages {
@@ -93,8 +94,8 @@ func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) 
 	return len(l.folders) > 0, nil
 }
 
-// Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file system gives
-// out what lies behind a symbolic link to a folder, but shows no folder by its name.
+// Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file
+// system gives out what lies behind a symbolic link to a folder, but shows no folder by its name.
 func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
 	at := url.Values{"delimiter": {"/"}}
 	for {

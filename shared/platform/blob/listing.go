@@ -82,8 +82,8 @@ func readAnyListing(doc []byte) (listing, error) {
 	return out, nil
 }
 
-// decode takes keys and prefixes out of the form that they have in a URL. What no text of Postgres can be becomes U+FFFD, as in the
-// listings of other stores: such a file cannot be opened under its name.
+// decode takes keys and prefixes out of the form that they have in a URL. What no text of Postgres can be becomes
+// U+FFFD, as in the listings of other stores: such a file cannot be opened under its name.
 func (l *listing) decode() error {
 	at := make([]*string, 0, len(l.objects)+len(l.folders))
 	for i := range l.objects {

@@ -99,7 +99,8 @@ func TestTimesThatNoListingWrites(t *testing.T) {
 	}
 }
 
-// Amazon S3 sends a key with a control character in a form that no reader takes, unless it is asked for keys as in a URL.
+// Amazon S3 sends a key with a control character in a form that no reader takes, unless it is asked for keys as in a
+// URL.
 func TestKeysThatXMLCannotHold(t *testing.T) {
 	var asked []string
 	url, _, _ := served(t, func(w http.ResponseWriter, r *http.Request) {

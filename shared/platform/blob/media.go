@@ -16,8 +16,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// What the keys of page renditions and of exports begin with, which are deleted after some time (Lives). The tenant comes
-// after it, because a lifecycle rule of a bucket knows only beginnings.
+// What the keys of page renditions and of exports begin with, which are deleted after some time (Lives). The tenant
+// comes after it, because a lifecycle rule of a bucket knows only beginnings.
 const (
 	Expiring = "page/"
 	Exports  = "export/"
@@ -38,7 +38,8 @@ func Prefixes(tenant uuid.UUID) []string {
 // Deleted counts objects that were deleted.
 type Deleted struct{ Objects, Bytes int64 }
 
-// Undeleted is a deletion that the store refused for some of the objects (a lock, a policy): they are left, the others are gone.
+// Undeleted is a deletion that the store refused for some of the objects (a lock, a policy): they are left, the others
+// are gone.
 type Undeleted struct {
 	Where   string   // the prefix
 	Keys    []string // that are left
@@ -50,8 +51,8 @@ func (e *Undeleted) Error() string {
 }
 
 // DeletePages deletes the objects below a prefix that were stored before a time (zero: all), with one request for
-// up to 1,000 of them, and yields the counts of each. What the store refuses to delete keeps nothing else: the first such
-// Undeleted is yielded last.
+// up to 1,000 of them, and yields the counts of each. What the store refuses to delete keeps nothing else: the first
+// such Undeleted is yielded last.
 func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before time.Time) iter.Seq2[Deleted, error] {
 	return func(yield func(Deleted, error) bool) {
 		var refused error
@@ -77,8 +78,8 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 	}
 }
 
-// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request. Where the
-// store refuses some, the error is an Undeleted.
+// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request. Where
+// the store refuses some, the error is an Undeleted.
 func (s *Store) DeleteAll(ctx context.Context, bucket, prefix string, objects []Object) (Deleted, error) {
 	if len(objects) == 0 {
 		return Deleted{}, nil

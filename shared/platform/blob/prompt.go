@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// prompt gives up an answer of which nothing comes for a time while its reader waits; net/http bounds only the header's.
+// prompt gives up an answer of which nothing comes for a time while its reader waits; net/http bounds only the
+// header's.
 type prompt struct {
 	send   func(*http.Request) (*http.Response, error)
 	within time.Duration

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// taking dials connections whose other side must go on taking what it is sent: nothing else ends a request whose body the
-// store has stopped to read, as one does whose disk hangs.
+// taking dials connections whose other side must go on taking what it is sent: nothing else ends a request whose body
+// the store has stopped to read, as one does whose disk hangs.
 func taking(dial func(ctx context.Context, network, address string) (net.Conn, error), within time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)

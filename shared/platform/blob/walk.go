@@ -16,15 +16,16 @@ import (
 // maxUnlisted is how many folders a walk leaves out; with more there is something wrong with the store.
 const maxUnlisted = 100
 
-// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash. Earlier says that
-// the store may have been asked for the objects before what was yielded last.
+// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash.
+// Earlier says that the store may have been asked for the objects before what was yielded last.
 type Walked struct {
 	Objects  []Object
 	Unlisted string
 	Earlier  bool
 }
 
-// UnlistedError is that a walk has left out so many folders that it leaves out no more; they are whole prefixes with the slash.
+// UnlistedError is that a walk has left out so many folders that it leaves out no more; they are whole prefixes with
+// the slash.
 type UnlistedError struct {
 	Folders []string
 	Err     error // of the one after them
@@ -95,7 +96,8 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	}
 }
 
-// level is all where that failed because of some folder: it lists one level, and its folders each by itself, until that one is behind.
+// level is all where that failed because of some folder: it lists one level, and its folders each by itself, until that
+// one is behind.
 func (w *walk) level(ctx context.Context, prefix, after string, cause error) bool {
 	w.levels++
 	at := url.Values{"delimiter": {"/"}}
@@ -127,8 +129,8 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 	}
 }
 
-// entries yields a page of one level, up to a folder that was not listed whole: past is what comes after its keys. more is false when the
-// walk is over.
+// entries yields a page of one level, up to a folder that was not listed whole: past is what comes after its keys. more
+// is false when the walk is over.
 func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cause error) (past string, more bool) {
 	slices.SortFunc(l.objects, func(a, b Object) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(l.folders)
@@ -173,7 +175,8 @@ func (w *walk) leaveOut(folder string, cause error) bool {
 	return w.yield(Walked{Unlisted: folder}, nil)
 }
 
-// Failed tells whether the store answered that something went wrong within it: of a gateway over folders, also that it may not read one.
+// Failed tells whether the store answered that something went wrong within it: of a gateway over folders, also that it
+// may not read one.
 func Failed(err error) bool {
 	var answer *StatusError
 	return errors.As(err, &answer) && answer.Status == http.StatusInternalServerError

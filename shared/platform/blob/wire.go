@@ -28,11 +28,12 @@ type wire struct {
 	sweeping bool                   // a timer runs that closes those idle for too long
 }
 
-// headerSize is what is read at first: the header of an answer, and so little of its body that both fit into one write of
-// the answer that it is handed on in (net/http's server has 4 KB for that).
+// headerSize is what is read at first: the header of an answer, and so little of its body that both fit into one write
+// of the answer that it is handed on in (net/http's server has 4 KB for that).
 const headerSize = 3 << 10
 
-// longAnswer is more than a page has: a book, which somebody may read slowly. Pages come with fewer turns where all of one is kept.
+// longAnswer is more than a page has: a book, which somebody may read slowly. Pages come with fewer turns where all of
+// one is kept.
 const longAnswer = 4 << 20
 
 type wireConn struct {

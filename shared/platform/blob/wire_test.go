@@ -198,8 +198,8 @@ func troubled(t *testing.T, url string) *Store {
 	return Config{LibraryEndpoint: url, Region: "us-east-1", PathStyle: true}.Library()
 }
 
-// TestThreeTriesOnFreshConnections meets a server that asks for fewer requests, then one that closes without an answer: a read is
-// tried three times, and never again over a connection that is known.
+// TestThreeTriesOnFreshConnections meets a server that asks for fewer requests, then one that closes without an answer:
+// a read is tried three times, and never again over a connection that is known.
 func TestThreeTriesOnFreshConnections(t *testing.T) {
 	for _, fails := range []func(http.ResponseWriter){
 		func(rw http.ResponseWriter) { http.Error(rw, "SlowDown", http.StatusServiceUnavailable) },
@@ -236,7 +236,8 @@ func TestThreeTriesOnFreshConnections(t *testing.T) {
 	}
 }
 
-// TestStoreAsksForPatience meets a store that answers the first request of each kind with 429, as some do where S3 says 503.
+// TestStoreAsksForPatience meets a store that answers the first request of each kind with 429, as some do where S3 says
+// 503.
 func TestStoreAsksForPatience(t *testing.T) {
 	var busy atomic.Bool
 	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,8 @@ const partBytes = 8 << 20
 // afterWithin is how long it may take to clear up.
 const afterWithin = 10 * time.Second
 
-// Afterwards is a context to clear up in what was begun under ctx, whose end may be why; a store that is silent holds nobody for long.
+// Afterwards is a context to clear up in what was begun under ctx, whose end may be why; a store that is silent holds
+// nobody for long.
 func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), afterWithin)
 }

@@ -93,8 +93,8 @@ func Open(c Config) (*DB, error) {
 	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
 	goesOn := pc.ConnConfig.OnPgError
 	pc.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
-		// Of read_only_sql_transaction too a connection ends: its server became a reader, or was reached by a name that led to
-		// a reader still. The next one may lead to the writer.
+		// Of read_only_sql_transaction too a connection ends: its server became a reader, or was reached by a name that
+		// led to a reader still. The next one may lead to the writer.
 		return err.Code != "25006" && goesOn(conn, err)
 	}
 	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
@@ -190,8 +190,8 @@ func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn,
 func (d *DB) Enter(ctx context.Context) error { return d.Run(ctx, &pgx.Batch{}) }
 
 // Tx runs fn in an explicit transaction, for rules that need to read before they write: two round trips more
-// than Run. Its statements run under the context that fn is given, which ends when the time for all of them is up: one that
-// waits for who has locked a row would wait for ever.
+// than Run. Its statements run under the context that fn is given, which ends when the time for all of them is up: one
+// that waits for who has locked a row would wait for ever.
 func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {

@@ -72,8 +72,8 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
-// A full or failing disk is no error of the program, nor is a connection that ended or a deadlock, nor a row that went a
-// moment ago: who asks is told what is the matter, and when to try again.
+// A full or failing disk is no error of the program, nor is a connection that ended or a deadlock, nor a row that went
+// a moment ago: who asks is told what is the matter, and when to try again.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -95,7 +95,8 @@ func later(err error, text string) bool {
 	return errors.As(err, &refused) && refused.Code == fault.Unavailable && refused.RetryAfter != 0 && strings.Contains(refused.Message, text)
 }
 
-// While the server lets nobody in, because a password is being changed or a database restored, it is away like any other.
+// While the server lets nobody in, because a password is being changed or a database restored, it is away like any
+// other.
 func TestConnectionRefused(t *testing.T) {
 	t.Parallel()
 	s := testkit.DB(t)
@@ -148,8 +149,8 @@ func TestReaderIsLeft(t *testing.T) {
 	}
 }
 
-// The end of the time under a statement is no lost database: the request was too much, and is undone. Without a connection
-// nothing was asked.
+// The end of the time under a statement is no lost database: the request was too much, and is undone. Without a
+// connection nothing was asked.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
 	s := testkit.DB(t)

@@ -23,8 +23,8 @@ func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
 	})
 }
 
-// byName is pgx.RowToStructByName for the rows of one query: which field a column goes to is found with the first of them,
-// not with each, and all are read into the same place.
+// byName is pgx.RowToStructByName for the rows of one query: which field a column goes to is found with the first of
+// them, not with each, and all are read into the same place.
 func byName[T any]() pgx.RowToFunc[T] {
 	into := new(T)
 	var targets []any // the fields of into, in the order of the columns

@@ -10,7 +10,8 @@ import (
 
 // turns gives out the connections of a pool so that tenants have equal parts of them: the next one that comes free goes
 // to the tenant that has the fewest, in whatever number another one's requests wait. Once a second tenant has asked,
-// none has more than a quarter of them: who comes finds one free, and a server that is not busy with all it can do at once.
+// none has more than a quarter of them: who comes finds one free, and a server that is not busy with all it can do at
+// once.
 type turns struct {
 	mu      sync.Mutex
 	free    int

@@ -7,6 +7,6 @@
 //
 // Publishing is soft: it never fails a request. With Redis away the first call waits for at most
 // [Config.Timeout], later ones not at all; events are kept in memory in order and sent exactly once
-// when Redis answers again, up to the limits of [Config]. Where events were dropped, listeners of their stream get a resync
-// event once Redis takes events again.
+// when Redis answers again, up to the limits of [Config]. Where events were dropped, listeners of their stream get a
+// resync event once Redis takes events again.
 package events

@@ -46,8 +46,8 @@ redis.call('SET', KEYS[1], ARGV[1])
 redis.call('PUBLISH', KEYS[1], ARGV[1])
 return 1`
 
-// elsewhereScript ends what processes remember of a tenant's books, which is a minute old at most. Where it is lost, they
-// go on for that long.
+// elsewhereScript ends what processes remember of a tenant's books, which is a minute old at most. Where it is lost,
+// they go on for that long.
 const elsewhereScript = `redis.call('SET', KEYS[1], ARGV[1], 'EX', 120)
 return 1`
 
@@ -261,8 +261,8 @@ func (p *Publisher) drop(j *job) {
 	maps.Copy(p.missed[j.tenant], j.topics)
 }
 
-// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew. A change of
-// access is announced once more.
+// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew. A change
+// of access is announced once more.
 func (p *Publisher) tell() {
 	for tenant, topics := range p.missed {
 		var args []any

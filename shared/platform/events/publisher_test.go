@@ -408,7 +408,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// loading is a Redis that refuses the first commands because it reads its file, and takes the next, also those of one pipeline.
+// loading is a Redis that refuses the first commands because it reads its file, and takes the next, also those of one
+// pipeline.
 type loading struct {
 	err  error
 	left atomic.Int64 // commands that it refuses
@@ -444,8 +445,8 @@ func (l *loading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// A Redis that takes writes again in the middle of what waits for it gets all of it, in order: one that has loaded its data,
-// one whose disk has room again, one whose replicas are back, one that was busy with a script.
+// A Redis that takes writes again in the middle of what waits for it gets all of it, in order: one that has loaded its
+// data, one whose disk has room again, one whose replicas are back, one that was busy with a script.
 func TestRefusalsEndInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"LOADING Redis is loading the dataset in memory", "MISCONF Errors writing to the AOF file: No space left on device",
@@ -475,8 +476,8 @@ func TestRefusalsEndInTheMiddle(t *testing.T) {
 	}
 }
 
-// A Redis that refuses the head of a pipeline and takes the rest has lost events: they are told to be, since sent again they
-// would be taken for ones that are there.
+// A Redis that refuses the head of a pipeline and takes the rest has lost events: they are told to be, since sent again
+// they would be taken for ones that are there.
 func TestRefusalsEndWithinAPipeline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

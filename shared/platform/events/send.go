@@ -121,8 +121,8 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 	return true
 }
 
-// overtaken are the jobs that failed before a later one of the same stream was taken, by a Redis that became ready within
-// a pipeline: sent again they would be taken for ones that have been sent.
+// overtaken are the jobs that failed before a later one of the same stream was taken, by a Redis that became ready
+// within a pipeline: sent again they would be taken for ones that have been sent.
 func overtaken(batch []*job, results []error) []bool {
 	late, taken := make([]bool, len(batch)), map[string]bool{}
 	for i := len(batch) - 1; i >= 0; i-- {
@@ -133,8 +133,8 @@ func overtaken(batch []*job, results []error) []bool {
 	return late
 }
 
-// withdraw takes off the queue what tells of streams that lack events. It is told later, and again and again, so it need
-// not wait here, where the end of an invocation waits for it.
+// withdraw takes off the queue what tells of streams that lack events. It is told later, and again and again, so it
+// need not wait here, where the end of an invocation waits for it.
 func (p *Publisher) withdraw(cause error) {
 	p.queue = slices.DeleteFunc(p.queue, func(j *job) bool {
 		if j.told {

@@ -26,8 +26,8 @@ func Tail(ctx context.Context, rdb redis.UniversalClient, key string) (ID, error
 }
 
 // Range returns at most limit entries of the stream at key, oldest first, with from <= id <= to.
-// A nil to means the newest. An entry of a form that is not known, as another version may write, tells nothing: it has an
-// id alone.
+// A nil to means the newest. An entry of a form that is not known, as another version may write, tells nothing: it has
+// an id alone.
 func Range(ctx context.Context, rdb redis.UniversalClient, key string, from ID, to *ID, limit int64) ([]Message, error) {
 	end := "+"
 	if to != nil {

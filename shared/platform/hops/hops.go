@@ -1,5 +1,6 @@
-// Package hops tells what the proxies in front of a server know of a client: each adds to X-Forwarded-For the address that it saw,
-// and says in X-Forwarded-Proto how it was reached. Only the entries of trusted proxies count; a client may write any others.
+// Package hops tells what the proxies in front of a server know of a client: each adds to X-Forwarded-For the address
+// that it saw, and says in X-Forwarded-Proto how it was reached. Only the entries of trusted proxies count; a client
+// may write any others.
 package hops
 
 import (
@@ -11,8 +12,9 @@ import (
 // Most is how many proxies may be trusted.
 const Most = 16
 
-// Client is the address that the outermost of so many trusted proxies saw, without a port: the n-th entry of X-Forwarded-For from
-// the right. It is the peer of the connection where there are fewer, as the request came past a proxy, or where the entry is none.
+// Client is the address that the outermost of so many trusted proxies saw, without a port: the n-th entry of
+// X-Forwarded-For from the right. It is the peer of the connection where there are fewer, as the request came past a
+// proxy, or where the entry is none.
 func Client(r *http.Request, trusted int) string {
 	peer, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -33,8 +35,8 @@ func Client(r *http.Request, trusted int) string {
 	return ip.String()
 }
 
-// Secure tells whether the client came by https: to this server, or to the outermost of so many trusted proxies. Most proxies say
-// it once for all, some each for itself.
+// Secure tells whether the client came by https: to this server, or to the outermost of so many trusted proxies. Most
+// proxies say it once for all, some each for itself.
 func Secure(r *http.Request, trusted int) bool {
 	entries := list(r, "X-Forwarded-Proto")
 	return r.TLS != nil || trusted > 0 && strings.EqualFold(entries[max(0, len(entries)-trusted)], "https")

@@ -19,9 +19,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// An Early operation begins while Redis is still asked, for callers whose buckets were more than half full a moment ago: both
-// take the time of one. It begins on what Redis told last, and nothing of its answer goes out before Redis has
-// confirmed that (see Confirmed); where it has not, the answer is dropped, and the request is looked at again from the start.
+// An Early operation begins while Redis is still asked, for callers whose buckets were more than half full a moment
+// ago: both take the time of one. It begins on what Redis told last, and nothing of its answer goes out before Redis
+// has confirmed that (see Confirmed); where it has not, the answer is dropped, and the request is looked at again from
+// the start.
 
 const (
 	expectFor   = time.Minute
@@ -78,8 +79,8 @@ func (a *API) isEarly(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.early, func(p string) bool { return fits(p, path) })
 }
 
-// countAndAnswer counts a request of a caller, or of nobody (nil), and answers it meanwhile where it may begin. It tells how it was counted
-// and whether it was answered: if not, nothing of an answer is out.
+// countAndAnswer counts a request of a caller, or of nobody (nil), and answers it meanwhile where it may begin. It
+// tells how it was counted and whether it was answered: if not, nothing of an answer is out.
 func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting, cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
 	if caller == nil || !a.isEarly(r.Method, r.URL.Path) {
 		return a.count(r.Context(), c), false
@@ -140,8 +141,8 @@ func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c 
 	return true
 }
 
-// Confirmed waits until the request of an Early operation is counted. An error is returned as it is: the operation begins
-// again if it may. Whatever does more than read, or is shared with other requests, waits for it first.
+// Confirmed waits until the request of an Early operation is counted. An error is returned as it is: the operation
+// begins again if it may. Whatever does more than read, or is shared with other requests, waits for it first.
 func Confirmed(ctx context.Context) error {
 	if out := requestOf(ctx).out; out != nil && !out.begin() {
 		return errDropped

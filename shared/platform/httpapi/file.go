@@ -13,8 +13,8 @@ import (
 )
 
 // ServeFile answers with a file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC 9110
-// 13). The header of the answer has the file's ETag. open is asked for the bytes that the answer holds, n of them behind
-// from, before the header is written, so that a failure has its own status.
+// 13). The header of the answer has the file's ETag. open is asked for the bytes that the answer holds, n of them
+// behind from, before the header is written, so that a failure has its own status.
 func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time.Time, open func(from, n int64) (io.ReadCloser, error)) error {
 	h := w.Header()
 	from, to, outside := wanted(r, h.Get("ETag"), modified, size)
@@ -99,8 +99,8 @@ type object struct {
 	err  error
 }
 
-// status is that of the answer of http.ServeContent: by its own rules for the conditions of a request, since HEAD answers
-// like GET.
+// status is that of the answer of http.ServeContent: by its own rules for the conditions of a request, since HEAD
+// answers like GET.
 func (o *object) status(r *http.Request, h http.Header, modified time.Time) int {
 	head := r.WithContext(r.Context()) // a copy
 	head.Method = http.MethodHead

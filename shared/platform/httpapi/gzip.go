@@ -31,8 +31,8 @@ var packers = sync.Pool{New: func() any {
 	return z
 }}
 
-// Gzip compresses answers of text for clients that take them so. They are kept in memory until the handler is done: it is
-// for functions whose answers are buffered anyway, behind a CDN that compresses only what it keeps.
+// Gzip compresses answers of text for clients that take them so. They are kept in memory until the handler is done: it
+// is for functions whose answers are buffered anyway, behind a CDN that compresses only what it keeps.
 func Gzip(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !AcceptsGzip(r) {

@@ -38,7 +38,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Who came by https is told by the connection, or by a proxy that is trusted; and no answer may be taken for another type.
+// Who came by https is told by the connection, or by a proxy that is trusted; and no answer may be taken for another
+// type.
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

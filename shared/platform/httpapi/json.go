@@ -154,8 +154,8 @@ var jsonFormat = huma.Format{
 	},
 }
 
-// outOfRange says what is wrong with a number; of all else validation says it. Before validation, no float64 is so large;
-// after it, 1.0 is a whole number to JSON Schema but none to encoding/json.
+// outOfRange says what is wrong with a number; of all else validation says it. Before validation, no float64 is so
+// large; after it, 1.0 is a whole number to JSON Schema but none to encoding/json.
 func outOfRange(wrong *json.UnmarshalTypeError) error {
 	literal := strings.TrimPrefix(wrong.Value, "number ")
 	if f, err := strconv.ParseFloat(literal, 64); err == nil && f == math.Trunc(f) && strings.ContainsAny(literal, ".eE") {

@@ -19,7 +19,8 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// lazy is an operation that is prepared when it is first asked for: prepare registers it with the huma.API that it is given.
+// lazy is an operation that is prepared when it is first asked for: prepare registers it with the huma.API that it is
+// given.
 type lazy struct {
 	prepare func(huma.API)
 	once    sync.Once
@@ -53,8 +54,8 @@ func nameJSON(h http.Header) {
 	}
 }
 
-// adjustChecks makes of a description what input is checked against. The ids in arrays are checked one by one, so that an error
-// names the one that is none. A type that reads itself checks itself.
+// adjustChecks makes of a description what input is checked against. The ids in arrays are checked one by one, so that
+// an error names the one that is none. A type that reads itself checks itself.
 func adjustChecks(r huma.Registry) {
 	for name, s := range r.Map() {
 		t := r.TypeFromRef(schemaPrefix + name)

@@ -25,9 +25,9 @@ const (
 
 // connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting.
 //
-// Whoever is signed in may send the same and connect to nothing. So it counts all the same, but in a bucket of its own: the
-// relay, which remembers answers, is far from emptying that, and others gain no more than as many answers about themselves
-// again. Who is not known is counted by address, and everything for the tenant's quota, as ever.
+// Whoever is signed in may send the same and connect to nothing. So it counts all the same, but in a bucket of its own:
+// the relay, which remembers answers, is far from emptying that, and others gain no more than as many answers about
+// themselves again. Who is not known is counted by address, and everything for the tenant's quota, as ever.
 func connectsToEvents(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
 }

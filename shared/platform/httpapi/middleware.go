@@ -240,8 +240,8 @@ func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	return a.attempt(ctx, c)
 }
 
-// attempt tries a password. Of requests that bring the same one at a time, as of an app that loads a screen of covers, one
-// tries it, and the others find it known then: together they are one attempt to sign in.
+// attempt tries a password. Of requests that bring the same one at a time, as of an app that loads a screen of covers,
+// one tries it, and the others find it known then: together they are one attempt to sign in.
 func (a *API) attempt(ctx context.Context, c Credential) (*auth.Caller, error) {
 	for {
 		var caller *auth.Caller
@@ -292,8 +292,8 @@ func (a *API) cors(next http.Handler) http.Handler {
 // maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
 const maxHost = 253
 
-// called is the host that the client named, perhaps with a port. Addresses are made of it: what would mean something else
-// there than a host (a:80@b leads to b) names nobody. Of the header Host the server has checked as much.
+// called is the host that the client named, perhaps with a port. Addresses are made of it: what would mean something
+// else there than a host (a:80@b leads to b) names nobody. Of the header Host the server has checked as much.
 func (a *API) called(r *http.Request) string {
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
 		if strings.ContainsAny(fwd, "@/\\?#%, \t") {

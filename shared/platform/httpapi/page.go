@@ -14,7 +14,8 @@ type Paging struct {
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
 }
 
-// maxLink bounds the Link header, which repeats the query five times: a proxy refuses an answer with a longer one. The body has the links.
+// maxLink bounds the Link header, which repeats the query five times: a proxy refuses an answer with a longer one. The
+// body has the links.
 const maxLink = 4 << 10
 
 // Sizes of a page.

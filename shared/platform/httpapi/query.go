@@ -11,9 +11,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all of
-// the list, in its own order, looks like what was asked for. An empty one asks for nothing, nor does includeDeleted=false.
-// Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
+// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all
+// of the list, in its own order, looks like what was asked for. An empty one asks for nothing, nor does
+// includeDeleted=false. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
 var filters = []string{
 	"author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed", "completion",
 	"dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",

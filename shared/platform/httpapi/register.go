@@ -44,8 +44,8 @@ type Op struct {
 // ForAll is the operation for those alone who see every series.
 func (op Op) ForAll() Op { op.SeesAll = true; return op }
 
-// Ahead is the operation begun while the request is counted, which saves it the time that Redis takes. It is a GET that only
-// reads, or waits before it does more (see Confirmed).
+// Ahead is the operation begun while the request is counted, which saves it the time that Redis takes. It is a GET that
+// only reads, or waits before it does more (see Confirmed).
 func (op Op) Ahead() Op { op.Early = true; return op }
 
 // Who may use an operation, besides a permission's name.
@@ -68,8 +68,8 @@ type None struct{}
 // Statused is an answer that may have another status than its operation.
 type Statused interface{ StatusCode() int }
 
-// output is the answer of every JSON operation. It is one type for all: huma's Register is compiled anew for each pair of
-// types that it meets, some ten kilobytes every time.
+// output is the answer of every JSON operation. It is one type for all: huma's Register is compiled anew for each pair
+// of types that it meets, some ten kilobytes every time.
 type output struct {
 	Status int
 	Body   any

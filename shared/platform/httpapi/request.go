@@ -115,11 +115,12 @@ func ClientIP(ctx context.Context) string { return requestOf(ctx).clientIP }
 // UserAgent is the client's own name for itself.
 func UserAgent(ctx context.Context) string { return requestOf(ctx).userAgent }
 
-// Device is how the client calls the device that it runs on (X-Codex-Device-Id), in at most 128 bytes; "" when it says nothing.
+// Device is how the client calls the device that it runs on (X-Codex-Device-Id), in at most 128 bytes; "" when it says
+// nothing.
 func Device(ctx context.Context) string { return requestOf(ctx).device }
 
-// Generation changes whenever what callers of the tenant may see changes, or where a book's file lies; "" when it is not
-// known, and then nothing may be remembered between requests.
+// Generation changes whenever what callers of the tenant may see changes, or where a book's file lies; "" when it is
+// not known, and then nothing may be remembered between requests.
 func Generation(ctx context.Context) string {
 	r := requestOf(ctx)
 	if r.out != nil && r.out.before != nil {

@@ -33,8 +33,8 @@ func (s Sorting) BestFirst() Sorting {
 	return s
 }
 
-// By is the field to sort by and whether it descends; "" is the list's own order. BadRequest for a field that is none of fields,
-// or a direction that is none.
+// By is the field to sort by and whether it descends; "" is the list's own order. BadRequest for a field that is none
+// of fields, or a direction that is none.
 func (s Sorting) By(fields ...string) (field string, desc bool, err error) {
 	field, direction, both := strings.Cut(s.Sort, ",")
 	if !both {

@@ -93,8 +93,8 @@ func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) 
 	return data.Bytes(), err
 }
 
-// orMalformed is the request and its handler, or where a gateway has passed on what is no request (an address, a host), one
-// to refuse: the client is told, as by a server of our own, and the function has not failed.
+// orMalformed is the request and its handler, or where a gateway has passed on what is no request (an address, a host),
+// one to refuse: the client is told, as by a server of our own, and the function has not failed.
 func orMalformed(ctx context.Context, r *http.Request, handler http.Handler, err error) (*http.Request, http.Handler, error) {
 	if !errors.Is(err, errMalformed) {
 		return r, handler, err

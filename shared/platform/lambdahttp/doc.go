@@ -16,6 +16,6 @@
 //     clients reach the gateway directly, 2 behind CloudFront (the gateway adds CloudFront's address to the list).
 //   - The id of the request is that of the Lambda invocation.
 //
-// An API Gateway stage other than $default is taken off the path of its execute-api address. Without multi-value headers
-// a load balancer passes only the last of several values and takes one cookie of an answer: switch them on.
+// An API Gateway stage other than $default is taken off the path of its execute-api address. Without multi-value
+// headers a load balancer passes only the last of several values and takes one cookie of an answer: switch them on.
 package lambdahttp

@@ -14,7 +14,8 @@ import (
 // ends when the invocation's time is up.
 type Handler func(ctx context.Context, payload json.RawMessage) (any, error)
 
-// Invoke gives every invocation to handle; it needs the Lambda runtime (InLambda). after may be nil. A panic fails the invocation and the next is taken all the same.
+// Invoke gives every invocation to handle; it needs the Lambda runtime (InLambda). after may be nil. A panic fails the
+// invocation and the next is taken all the same.
 func Invoke(handle Handler, after After) error {
 	if !InLambda() {
 		return errors.New("AWS_LAMBDA_RUNTIME_API is not set: there is nothing to take invocations from")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What a client sends never makes an invocation fail: that is 502 and an alarm. An event that nobody's client made does.
+// What a client sends never makes an invocation fail: that is 502 and an alarm. An event that nobody's client made
+// does.
 func TestMalformedRequest(t *testing.T) {
 	t.Parallel()
 	h := answers(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was handled") }), nil)

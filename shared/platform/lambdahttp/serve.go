@@ -42,7 +42,8 @@ func Listen(handler http.Handler) error {
 	return Beside(handler, func(ctx context.Context) error { <-ctx.Done(); return nil })
 }
 
-// Beside does a program's work while it answers requests as Listen does. When either of the two ends, so does the other.
+// Beside does a program's work while it answers requests as Listen does. When either of the two ends, so does the
+// other.
 func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	addr := os.Getenv("LISTEN_ADDR")
 	if addr == "" {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How long before the end of an invocation the handler's context ends, and the answer must be out; of a short invocation
-// at most a half and a quarter of what is left.
+// How long before the end of an invocation the handler's context ends, and the answer must be out; of a short
+// invocation at most a half and a quarter of what is left.
 const (
 	workMargin   = time.Second
 	answerMargin = 500 * time.Millisecond

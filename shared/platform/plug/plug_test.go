@@ -117,8 +117,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What changes which code a program runs, whom it trusts or by which way it goes out is given to no plugin, however it is
-// spelled.
+// What changes which code a program runs, whom it trusts or by which way it goes out is given to no plugin, however it
+// is spelled.
 func TestVariablesThatPluginsMayHave(t *testing.T) {
 	t.Parallel()
 	for _, name := range strings.Fields("API_KEY a _x X9 NODE_ENV node_env PATHS HOMEPAGE AWSOME PROXY JAVASCRIPT PHP LUA RUNTIME") {

@@ -266,8 +266,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// A service that fails or asks to slow down is asked again, one that refuses is not; and one that lets a poll wait longer
-// than any other request may take has not failed.
+// A service that fails or asks to slow down is asked again, one that refuses is not; and one that lets a poll wait
+// longer than any other request may take has not failed.
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

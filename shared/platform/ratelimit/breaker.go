@@ -52,8 +52,8 @@ func (b *breaker) trip(cause error) {
 	}
 }
 
-// probe closes the breaker once Redis answers. If that is at once, the answer that tripped it was late, no more: on a busy
-// machine that happens many times a minute.
+// probe closes the breaker once Redis answers. If that is at once, the answer that tripped it was late, no more: on a
+// busy machine that happens many times a minute.
 func (b *breaker) probe(cause error) {
 	lost, away := time.Now(), false
 	next := firstProbeAfter

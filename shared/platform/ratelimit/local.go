@@ -9,8 +9,8 @@ import (
 // maxLocal bounds the buckets that are remembered; one that is full is not.
 const maxLocal = 10_000
 
-// Local is token buckets in the memory of this process, for what must be limited also while Redis does not answer. The zero
-// value is ready, and safe for concurrent use.
+// Local is token buckets in the memory of this process, for what must be limited also while Redis does not answer. The
+// zero value is ready, and safe for concurrent use.
 type Local struct {
 	mu   sync.Mutex
 	full map[string]time.Time // when each will be full again

@@ -232,8 +232,8 @@ func TestProbing(t *testing.T) {
 	b.wg.Wait()
 }
 
-// TestSaid steps through losses: of a Redis that is away the log is told each time and when it is back, of one that is late
-// again and again once.
+// TestSaid steps through losses: of a Redis that is away the log is told each time and when it is back, of one that is
+// late again and again once.
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

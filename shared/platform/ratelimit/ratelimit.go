@@ -25,8 +25,8 @@ import (
 // answerWithin bounds what one request may wait for Redis.
 const answerWithin = 20 * time.Millisecond
 
-// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full), or that is
-// late again and again.
+// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full), or
+// that is late again and again.
 const sayEvery = time.Minute
 
 //go:embed take.lua
@@ -103,9 +103,10 @@ func (l *Limiter) Close() { l.breaker.close() }
 func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 
 // Take takes one token from the bucket, and from each of the others, or from none when one of them is empty; and
-// reads the keys of generations, all in one round trip of at most 20 ms. The first of them, where Redis does not hold it, is
-// created with a value never used before, so that after a loss of Redis no remembered value is taken for the current one;
-// the others need not be there. With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
+// reads the keys of generations, all in one round trip of at most 20 ms. The first of them, where Redis does not hold
+// it, is created with a value never used before, so that after a loss of Redis no remembered value is taken for the
+// current one; the others need not be there. With Redis Cluster all keys must share a hash tag. Take never fails: see
+// Result.Degraded.
 func (l *Limiter) Take(ctx context.Context, bucket Bucket, generations []string, others ...Bucket) Result {
 	return l.take(ctx, generations, 0, append([]Bucket{bucket}, others...)...)
 }

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Front answers requests by invoking a function, as a gateway in front of it does. A function that fails answers 502, or
-// breaks the connection where the answer has begun.
+// Front answers requests by invoking a function, as a gateway in front of it does. A function that fails answers 502,
+// or breaks the connection where the answer has begun.
 type Front struct {
 	Function *Function
 	Gateway  Gateway

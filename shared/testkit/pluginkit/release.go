@@ -41,8 +41,8 @@ func (p *plugin) early() {
 	}
 }
 
-// poll asks for what the config says, in which "$source" is the source that is polled. The answers are in the etag, where
-// the config says no result.
+// poll asks for what the config says, in which "$source" is the source that is polled. The answers are in the etag,
+// where the config says no result.
 func (p *plugin) poll(params json.RawMessage) (any, *failure) {
 	var in struct{ SourceID string }
 	if err := json.Unmarshal(params, &in); err != nil {

@@ -81,8 +81,8 @@ func cost(frequency []int, code []word) (bits int) {
 	return bits
 }
 
-// codeLengths makes a Huffman code for symbols that occur so often: the length of each one's, 0 where it does not occur.
-// It is always a complete code of at least two symbols, for some readers take no other.
+// codeLengths makes a Huffman code for symbols that occur so often: the length of each one's, 0 where it does not
+// occur. It is always a complete code of at least two symbols, for some readers take no other.
 func codeLengths(frequency []int) []uint8 {
 	frequency = slices.Clone(frequency)
 	var used []int

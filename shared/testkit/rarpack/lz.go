@@ -167,7 +167,8 @@ func (f *finder) symbols(t token, emit func(code, symbol int), extra func(value 
 	extra(value, n)
 }
 
-// lengthSlot is a length as its slot and what is added within it: 0 to 7 are themselves, then four slots to a power of two.
+// lengthSlot is a length as its slot and what is added within it: 0 to 7 are themselves, then four slots to a power of
+// two.
 func lengthSlot(length uint32) (slot int, extra uint32, n int) {
 	v := length - 2
 	if v < 8 {
@@ -177,7 +178,8 @@ func lengthSlot(length uint32) (slot int, extra uint32, n int) {
 	return 4*(n+1) + int(v>>n&3), v & (1<<n - 1), n
 }
 
-// distanceSlot is a distance as its slot and what is added within it: 1 to 4 are themselves, then two slots to a power of two.
+// distanceSlot is a distance as its slot and what is added within it: 1 to 4 are themselves, then two slots to a power
+// of two.
 func distanceSlot(distance uint32) (slot int, extra uint32, n int) {
 	v := distance - 1
 	if v < 4 {

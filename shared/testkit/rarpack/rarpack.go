@@ -1,4 +1,5 @@
-// Package rarpack writes compressed RAR 5.0 archives, solid or not, for tests and benchmarks: no free program packs them.
+// Package rarpack writes compressed RAR 5.0 archives, solid or not, for tests and benchmarks: no free program packs
+// them.
 //
 // The container is that of the "RAR 5.0 archive format" technical note (https://www.rarlab.com/technote.htm). The note
 // leaves out the compressed stream; lz.go and block.go write it as every reader of version 5.0 understands it: matches

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Check names the first setting, by the tag env of its field, of a struct of whole numbers that is less than 1. The zero value
-// stands for the defaults.
+// Check names the first setting, by the tag env of its field, of a struct of whole numbers that is less than 1. The
+// zero value stands for the defaults.
 func Check[L comparable](limits L) error {
 	if limits == *new(L) {
 		return nil

@@ -87,8 +87,8 @@ func (p *process) settle(d *desk) {
 	}
 }
 
-// answer does what a request asks for; write makes the message that it is answered with, which may be large and needs no
-// lock: nothing that it holds is changed any more.
+// answer does what a request asks for; write makes the message that it is answered with, which may be large and needs
+// no lock: nothing that it holds is changed any more.
 func (d *desk) answer(m message) (write func() message) {
 	out := message{ID: m.ID}
 	do := offered[m.Method]

@@ -129,8 +129,8 @@ func TestDesksDoNotMeet(t *testing.T) {
 	}
 }
 
-// A plugin goes on with what somebody has asked who has left: the next one waits, and what is kept for them is not asked
-// for in their place.
+// A plugin goes on with what somebody has asked who has left: the next one waits, and what is kept for them is not
+// asked for in their place.
 func TestWhoLeavesDoesNotMeetTheNext(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)
