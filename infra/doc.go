@@ -1,3 +1,3 @@
-// Package infra holds what template.yaml nests, the container files and the sizes of installations; its tests compare
-// them with the code.
+// Package infra holds the nested templates of template.yaml, the container files and the parameters of each size. Its
+// tests compare them with the code.
 package infra

@@ -1,4 +1,4 @@
-// Command api answers every request for JSON: as a Lambda function or as a server of its own.
+// Command api answers all JSON requests, as a Lambda function or as a server.
 package main
 
 import (

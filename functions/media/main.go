@@ -1,4 +1,4 @@
-// Command media answers requests for page images, covers and files: as a Lambda function or as a server of its own.
+// Command media answers requests for page images, covers and files, as a Lambda function or as a server.
 package main
 
 import (

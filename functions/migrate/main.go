@@ -1,6 +1,6 @@
-// Command migrate brings the database to the schema of this build and, with a single tenant, makes sure that this
-// exists with its library roots and first administrator. As a Lambda function it does so with every invocation and
-// answers what it did.
+// Command migrate brings the database to the schema of this build. With a single tenant it also creates the default
+// tenant, its library roots and its first administrator, if they are missing. As a Lambda function it does this on
+// every invocation and returns what it did.
 package main
 
 import (
@@ -29,13 +29,14 @@ import (
 
 type config struct {
 	OwnerURL string `env:"DATABASE_OWNER_URL,required"`
-	// AdminURL, where given, makes the database and the roles, three of them with the passwords of their URLs.
+	// AdminURL is optional. With it, migrate creates the database and the roles; three roles get the passwords in their
+	// URLs.
 	AdminURL  string `env:"DATABASE_ADMIN_URL"`
 	AppURL    string `env:"DATABASE_URL"`
 	SystemURL string `env:"DATABASE_SYSTEM_URL"`
 
 	Single bool `env:"SINGLE_TENANT" envDefault:"false"`
-	// Roots are `/folder=bucket[/prefix]` pairs, separated by semicolons, that the default tenant may use.
+	// Roots lists the library roots of the default tenant: `/folder=bucket[/prefix]` pairs, separated by semicolons.
 	Roots string `env:"LIBRARY_ROOTS"`
 	Admin string `env:"LONGBOX_ADMIN"` // user:password
 }
@@ -61,12 +62,11 @@ func main() {
 	})
 }
 
-// order is what an invocation asks for: everything, or with dry_run only what there would be to do.
+// order is the payload of an invocation. With dry_run, migrate only reports the pending migrations.
 type order struct {
 	DryRun bool `json:"dry_run"`
 }
 
-// result says what was done.
 type result struct {
 	Version   int64   `json:"version"`             // of the schema, the number of its last step
 	Applied   int     `json:"applied"`             // steps
@@ -96,7 +96,7 @@ func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error
 	return result{Version: version, Missing: missing}, err
 }
 
-// migrate brings schema and default tenant up to date. It may be repeated.
+// migrate updates the schema and the default tenant. It is idempotent.
 func migrate(ctx context.Context, c config) (result, error) {
 	if c.AdminURL != "" {
 		if err := schema.Prepare(ctx, c.AdminURL, c.OwnerURL, c.AppURL, c.SystemURL); err != nil {
@@ -133,7 +133,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	}
 	defer d.Close()
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // crypto/rand.Read never fails (it ends the program instead)
+	_, _ = rand.Read(secret) // crypto/rand.Read never returns an error: it crashes the program instead
 	var id uuid.UUID
 	err = d.Pool().QueryRow(ctx, `insert into tenant (id, name, secret) values ($1, $2, $3)
 		on conflict (name) do update set name = excluded.name returning id`, uuid.Must(uuid.NewV7()), tenant.Default, secret).Scan(&id)

@@ -8,19 +8,19 @@ import (
 	"github.com/aws/aws-lambda-go/cfn"
 )
 
-// resourceEvent tells whether an invocation comes from CloudFormation, for the resource Schema of template.yaml.
+// resourceEvent reports whether CloudFormation sent the invocation, for the resource Schema of template.yaml.
 func resourceEvent(payload json.RawMessage) (cfn.Event, bool) {
 	var e cfn.Event
 	err := json.Unmarshal(payload, &e)
 	return e, err == nil && e.RequestType != "" && e.ResponseURL != ""
 }
 
-// margin is how long before the end of the invocation a migration ends, so that CloudFormation hears why. Without an
-// answer it waits for an hour, while what it takes back meets another attempt to migrate.
+// margin is the time between the end of a migration and the end of the invocation, so that CloudFormation gets an
+// error. Without a response it waits for an hour, and its rollback meets another attempt to migrate.
 const margin = 20 * time.Second
 
-// resource migrates when the stack is made or updated, and tells CloudFormation how it went: the functions that need
-// the schema wait for it. Nothing is undone when the stack goes, or goes back to older code.
+// resource migrates when the stack is created or updated, and reports the result to CloudFormation. The functions that
+// need the schema wait for it. Nothing is undone when the stack is deleted or rolled back.
 func resource(ctx context.Context, c config, e cfn.Event) (any, error) {
 	return cfn.LambdaWrap(func(ctx context.Context, e cfn.Event) (string, map[string]any, error) {
 		if e.RequestType == cfn.RequestDelete {

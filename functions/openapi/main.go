@@ -1,4 +1,4 @@
-// Command openapi writes the description of the interface to files. It needs no service.
+// Command openapi writes the OpenAPI description to files. It needs no service.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// addHealth describes what every function answers outside the operations.
+// addHealth describes the health endpoints, which every function has and which are no operations.
 func addHealth(a *httpapi.API) {
 	for path, id := range map[string]string{"/health": "getHealth", "/api/v1/health": "getHealthBelowPrefix"} {
 		a.OpenAPI().AddOperation(&huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Tags: []string{"Health"},

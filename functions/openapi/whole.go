@@ -7,11 +7,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// whole is the interface of all functions and the relay together, with nothing behind it.
+// whole describes the API of all functions and of the relay, without any service behind it.
 func whole() *httpapi.API {
 	a := api.Describe()
 	if err := media.Routes(a, &app.Base{}, nil, media.Config{}); err != nil {
-		panic(err) // direct delivery needs nothing that could fail
+		panic(err) // direct delivery has nothing that can fail
 	}
 	addHealth(a)
 	addStreams(a)

@@ -1,5 +1,5 @@
-// Command operator makes, suspends, limits, exports and deletes tenants: as a Lambda function that is invoked by IAM
-// only, else as a command.
+// Command operator creates, suspends, limits, exports and deletes tenants. It is a Lambda function that only IAM may
+// invoke, or a command.
 package main
 
 import (

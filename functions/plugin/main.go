@@ -1,5 +1,5 @@
-// Command plugin runs plugins, programs of others that know about books: as a Lambda function by invocation, else for
-// who has its token. It has no way to what Longbox keeps.
+// Command plugin runs plugins, which are third-party programs that know about books. As a Lambda function it is
+// invoked; as a server it needs its token. It has no access to the data of Longbox.
 package main
 
 import (

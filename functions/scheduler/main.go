@@ -1,5 +1,5 @@
-// Command scheduler does what is due for every tenant: it gives lost tasks back, starts scheduled scans and clears away
-// what has had its time. As a Lambda function it does one round for each event of its schedule.
+// Command scheduler does the periodic work of all tenants: it requeues lost tasks, starts scheduled scans and deletes
+// expired data. As a Lambda function it does one round per event of its schedule.
 package main
 
 import (

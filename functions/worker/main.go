@@ -1,5 +1,5 @@
-// Command worker scans libraries and analyses books: as a Lambda function the tasks that messages name, else those of
-// the task table until it is stopped; then it gives back what it has not finished.
+// Command worker scans libraries and analyses books. As a Lambda function it takes tasks from messages. As a server it
+// takes them from the task table until it is stopped, and then gives back the unfinished ones.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
-// enough is the GOMEMLIMIT of a worker that is given none: above it the collector works more often, so that the few
-// books that need much (a large PDF) do not take five times of it.
+// enough is the default GOMEMLIMIT of a worker. Above it the garbage collector runs more often, so that a book that
+// needs much memory (a large PDF) does not take five times as much.
 const enough = 96 << 20
 
 func main() {

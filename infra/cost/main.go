@@ -1,9 +1,9 @@
-// Command cost computes what an installation costs, of three files beside it: prices.json (list prices with source and
-// date), counters.json (what operations take, measured by go run ./bench cost) and assumed.json (what cannot be
-// measured on one machine, with reasons). It prints the table of docs/cost.md, and judges the bars.
+// Command cost computes the cost of an installation from three files beside it: prices.json (list prices with source
+// and date), counters.json (the use of each operation, measured by go run ./bench cost) and assumed.json (values that
+// cannot be measured on one machine, with reasons). It prints the table of docs/cost.md and checks the bars.
 //
 //	go run ./infra/cost           print
-//	go run ./infra/cost -write    print and put it into docs/cost.md
+//	go run ./infra/cost -write    print and write it to docs/cost.md
 package main
 
 import (
@@ -40,7 +40,7 @@ func dollars(v float64) string {
 	return fmt.Sprintf("$%.2f", v)
 }
 
-// bar is a limit of what something may cost, in dollars.
+// bar is a cost and its limit, in dollars.
 type bar struct {
 	what     string
 	is, most float64
@@ -117,7 +117,7 @@ func table(root string) (text string, failed bool, err error) {
 
 const begin, end = "<!-- written by go run ./infra/cost -write -->\n\n", "\n<!-- end -->"
 
-// update replaces what stands between the marks.
+// update replaces the text between the marks in the file.
 func update(path, text string) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -19,13 +19,13 @@ type figure struct {
 	Why   string  `json:"why"`
 }
 
-// use is what one operation takes, as go run ./bench cost measures it.
+// use is what one operation consumes, as go run ./bench cost measures it.
 type use struct {
 	Gets, Puts, Lists, Bytes, Trips, DatabaseMs float64
 	CPU                                         float64 `json:"cpuMs"`
 }
 
-// model is everything that a cost is computed of.
+// model holds all inputs of the computation.
 type model struct {
 	prices   map[string]price
 	assumed  map[string]figure
@@ -74,7 +74,7 @@ func load(root, size string) (*model, error) {
 	return m, nil
 }
 
-// number is a parameter of the size. What is missing is a mistake in the files, found by the first run.
+// number returns a parameter of the size. A missing one is a mistake in the files, which the first run finds.
 func (m *model) number(name string) float64 {
 	v, err := strconv.ParseFloat(m.size[name], 64)
 	if err != nil {
@@ -101,13 +101,13 @@ func (m *model) u(name string) use {
 	return u
 }
 
-// cost is dollars by what they are paid for.
+// cost is dollars by item.
 type cost struct {
 	names   []string
 	dollars map[string]float64
 }
 
-// add pays for n units.
+// add adds the price of n units.
 func (c *cost) add(m *model, name, price string, n float64) {
 	p, ok := m.prices[price]
 	if !ok {
@@ -122,7 +122,7 @@ func (c *cost) add(m *model, name, price string, n float64) {
 	c.dollars[name] += n * p.Dollars / p.Per
 }
 
-// of is the sum of the named parts, of all without names.
+// of returns the sum of the named items, or of all items without names.
 func (c *cost) of(names ...string) (sum float64) {
 	if len(names) == 0 {
 		names = c.names
@@ -133,8 +133,8 @@ func (c *cost) of(names ...string) (sum float64) {
 	return sum
 }
 
-// milliseconds are how long a function of so many MB is busy with one operation: its processor time on its share of a
-// processor, and what it waits for.
+// milliseconds returns how long a function with this memory is busy with one operation: CPU time on its share of a
+// processor, plus waiting.
 func (m *model) milliseconds(u use, megabytes float64, streamed bool) float64 {
 	share := min(1, megabytes/1024*m.a("cpuPerGB"))
 	ms := u.CPU/share + (u.Gets+u.Puts)*m.a("s3FirstByteMs") + u.Trips*m.a("databaseTripMs") + m.a("redisTripMs") + m.a("coldStartShare")*m.a("coldStartMs")
@@ -144,13 +144,13 @@ func (m *model) milliseconds(u use, megabytes float64, streamed bool) float64 {
 	return ms
 }
 
-// invoke pays for n invocations of a function.
+// invoke adds n invocations of a function.
 func (c *cost) invoke(m *model, n, ms, megabytes float64) {
 	c.add(m, "Lambda", "lambdaRequest", n)
 	c.add(m, "Lambda", "lambdaGBSecond", n*ms/1000*megabytes/1024)
 }
 
-// store pays for the S3 requests of n operations.
+// store adds the S3 requests of n operations.
 func (c *cost) store(m *model, u use, n float64) {
 	c.add(m, "S3", "s3Get", n*u.Gets)
 	c.add(m, "S3", "s3Put", n*(u.Puts+u.Lists))

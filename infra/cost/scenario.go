@@ -4,14 +4,14 @@ import "strings"
 
 const million, month = 1e6, 730.0 // page views; hours
 
-// idle is a month in which nobody does anything. schedule is whether the database is asked every minute, which keeps it
-// awake; without it only the pause after each hour's round counts.
+// idle is the cost of a month without users. everyMinute says that the scheduler queries the database every minute,
+// which keeps it awake. Otherwise the database is only awake for each hour's round and the pause after it.
 func (m *model) idle(everyMinute bool) (c cost) {
 	switch {
 	case m.number("DatabaseMin") == 0 && everyMinute:
 		c.add(m, "Postgres", "auroraACUHour", m.a("idleAwakeHours")*m.a("idleACU"))
 	case m.number("DatabaseMin") == 0:
-		c.add(m, "Postgres", "auroraACUHour", month*0.1*m.a("idleACU")) // six minutes of each hour: a round, and the pause
+		c.add(m, "Postgres", "auroraACUHour", month*0.1*m.a("idleACU")) // six minutes of each hour: a round, and the pause after it
 	default:
 		instances := 1.0
 		if m.yes("DatabaseStandby") {
@@ -38,18 +38,18 @@ func (m *model) idle(everyMinute bool) (c cost) {
 	c.add(m, "Other", "alarmMonth", max(0, m.alarms-m.a("freeAlarms")))
 	c.add(m, "Other", "firewallMonth", 1)
 	c.invoke(m, month*60, m.milliseconds(use{Trips: 3, CPU: 2}, 256, false), 256) // the scheduler
-	c.add(m, "SQS", "sqsRequest", 3*0.65e6)                                       // what Lambda polls three queues with
+	c.add(m, "SQS", "sqsRequest", 3*0.65e6)                                       // Lambda polls three queues
 	return c
 }
 
-// original is what an original page takes, at the size of a page that the bars speak of.
+// original is the use of one original page, with the page size of the bars.
 func (m *model) original() use {
 	u := m.u("original")
 	u.Bytes = m.a("pageKB") * 1000
 	return u
 }
 
-// cold is a million original pages that no cache has.
+// cold is the cost of a million original pages that no cache has.
 func (m *model) cold() (c cost) {
 	u, size := m.original(), m.number("MediaMemory")
 	c.invoke(m, million, m.milliseconds(u, size, true), size)
@@ -58,7 +58,7 @@ func (m *model) cold() (c cost) {
 	return c
 }
 
-// coldRender is a million pages in another size that nobody has asked for before.
+// coldRender is the cost of a million resized pages that are requested for the first time.
 func (m *model) coldRender() (c cost) {
 	u, size := m.u("render"), m.number("RenderMemory")
 	c.invoke(m, million, m.milliseconds(u, size, true), size)
@@ -67,7 +67,8 @@ func (m *model) coldRender() (c cost) {
 	return c
 }
 
-// redirected is a million pages that the CDN has, each asked for at the function first, which answers with an address.
+// redirected is the cost of a million pages that the CDN has cached. Each is requested from the function first, which
+// redirects to the CDN.
 func (m *model) redirected() (c cost) {
 	u, size := m.u("original"), m.number("MediaMemory")
 	u.Gets, u.Bytes = 0, 0 // the object is not read
@@ -76,7 +77,8 @@ func (m *model) redirected() (c cost) {
 	return c
 }
 
-// warm is a million pages that the CDN has, asked for by addresses that were given for a whole book at once.
+// warm is the cost of a million pages that the CDN has cached, requested at URLs that were issued for a whole book at
+// once.
 func (m *model) warm() (c cost) {
 	c.add(m, "Lambda", "lambdaRequest", 0)
 	c.add(m, "S3", "s3Get", 0)
@@ -90,19 +92,19 @@ func (c *cost) cdn(m *model, requests float64) {
 	c.add(m, "CDN", "firewallRequest", requests)
 }
 
-// egress is what the bytes of a million page views cost besides.
+// egress is the additional cost of the bytes of a million page views.
 func (m *model) egress() (c cost) {
 	c.add(m, "CDN", "cdnGB", million*m.a("pageKB")/1e6)
 	return c
 }
 
-// scan is the first scan of 100,000 books with covers.
+// scan is the cost of the first scan of 100,000 books with covers.
 func (m *model) scan() (c cost) {
 	const books = 1e5
 	u, size := m.u("book"), m.number("WorkerMemory")
 	u.Lists = max(u.Lists, 1.0/1000)
 	share := min(1, size/1024*m.a("cpuPerGB"))
-	// Waiting is shared by the files that are read at once, the processor is not.
+	// Files that are read at once share the waiting time, but not the CPU time.
 	waits := ((u.Gets+u.Puts)*m.a("s3FirstByteMs") + u.Trips*m.a("databaseTripMs")) / m.a("workerParallel")
 	c.add(m, "Lambda", "lambdaGBSecond", books*max(u.CPU/share, waits)/1000*size/1024)
 	c.add(m, "Lambda", "lambdaRequest", books/m.a("booksPerMessage"))
@@ -112,7 +114,7 @@ func (m *model) scan() (c cost) {
 	return c
 }
 
-// readers is a month of 1,000 readers, on top of the idle month.
+// readers is the cost of a month with 1,000 readers, including the idle month.
 func (m *model) readers() (c cost) {
 	const readers = 1000
 	c = m.idle(true)
@@ -135,7 +137,7 @@ func (m *model) readers() (c cost) {
 	return c
 }
 
-// breakdown is the largest parts of a cost, for a cell.
+// breakdown formats the items of a cost for a table cell.
 func (c *cost) breakdown() string {
 	var parts []string
 	for _, n := range c.names {

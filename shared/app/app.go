@@ -1,4 +1,4 @@
-// Package app wires the platform for the functions; its subpackages wire the slices of each.
+// Package app wires the platform for the functions. Its subpackages wire the slices of each function.
 package app
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
-// Config is what every function that answers requests or works on tasks needs.
+// Config holds the settings of all functions that answer requests or run tasks.
 type Config struct {
 	Database db.Config
 	Blob     blob.Config
@@ -38,7 +38,7 @@ type Config struct {
 	RedisURL string `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379"`
 }
 
-// HTTPConfig is what the functions that answer requests need besides.
+// HTTPConfig adds the settings of functions that answer requests.
 type HTTPConfig struct {
 	Config
 	HTTP      httpapi.Config
@@ -58,7 +58,7 @@ func SetupLog() error {
 	return nil
 }
 
-// Base is the platform of one function. Nothing connects before it is used.
+// Base holds the platform services of one function. Nothing connects before its first use.
 type Base struct {
 	Database *db.DB
 	system   *db.DB // nil unless OpenSystem was called
@@ -67,9 +67,9 @@ type Base struct {
 	Library  *blob.Store
 	Media    *blob.Store
 	Bucket   string // of the media store
-	// Tasks sends tasks to the workers' queue; nil where workers look into the table themselves.
+	// Tasks sends tasks to the workers' queue. It is nil when workers poll the task table.
 	Tasks *task.Dispatcher
-	// External takes access tokens of identity providers; nil: by the keys that are kept.
+	// External checks access tokens of identity providers. Nil checks them with the keys in the database.
 	External identity.External
 }
 
@@ -129,7 +129,7 @@ func (b *Base) Flush(ctx context.Context) {
 	}
 }
 
-// Close sends what is unsent and ends the connections.
+// Close sends pending events and closes the connections.
 func (b *Base) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -143,29 +143,28 @@ func (b *Base) Close() {
 	}
 }
 
-// Publish sends events after commit; listeners that miss some are told so by the relay.
+// Publish sends events after commit. The relay tells clients when they have missed some.
 func (b *Base) Publish(ctx context.Context, tenant uuid.UUID, e ...events.Event) {
 	if err := b.Events.Publish(context.WithoutCancel(ctx), tenant, e...); err != nil && !errors.Is(err, events.ErrDelayed) {
 		slog.Warn("events not sent", "tenant", tenant, "count", len(e), "error", err)
 	}
 }
 
-// Added sends a tenant's new tasks to the workers, after commit. Where no queue is set the insertion itself
-// has woken them.
+// Added sends a tenant's new tasks to the workers, after commit. Without a queue, the insert itself has woken them.
 func (b *Base) Added(ctx context.Context, tenant uuid.UUID) {
 	if b.Tasks != nil {
 		b.Tasks.To(b.Database)(ctx, tenant)
 	}
 }
 
-// Bump tells every process that what somebody may do has changed.
+// Bump tells all processes that permissions of the tenant have changed.
 func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
 	if err := b.Events.ChangeAccess(context.WithoutCancel(ctx), tenant); err != nil && !errors.Is(err, events.ErrDelayed) {
 		slog.Warn("change of access not announced; others notice within a minute", "tenant", tenant, "error", err)
 	}
 }
 
-// Router makes the router with its middleware, and the token signer.
+// Router builds the router with its middleware, and the token signer.
 func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 	if err := errors.Join(c.HTTP.Validate(), environ.WebAddress("PUBLIC_URL", c.PublicURL)); err != nil {
 		return nil, nil, err
@@ -185,7 +184,7 @@ func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 	return a, tokens, nil
 }
 
-// Check tells whether the function can do its work: whether Postgres answers.
+// Check returns an error when Postgres does not answer within two seconds.
 func (b *Base) Check(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Health answers GET /health for programs that serve nothing else.
+// Health serves GET /health for programs that serve nothing else.
 func Health(b *Base) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
@@ -14,7 +14,7 @@ func Health(b *Base) http.Handler {
 			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = w.Write([]byte("OK\n")) // nobody is left to tell
+		_, _ = w.Write([]byte("OK\n")) // the client has left
 	})
 	return mux
 }

@@ -1,6 +1,6 @@
-// Command bench measures a relay: memory per idle connection and the time an event takes to reach
-// every client. It starts a Redis and a relay process of its own and is itself the API, the
-// publisher and all the clients, so that client and relay are separate processes.
+// Command bench measures a relay: memory per idle connection, and the time until an event has reached every client. It
+// starts Redis and a relay as processes of their own. It plays the API, the publisher and all clients itself, so client
+// and relay are separate processes.
 //
 //	go run ./sse-relay/bench -clients 10000
 package main
@@ -95,13 +95,13 @@ type bench struct {
 	connected []net.Conn
 }
 
-// arrival is an event's number and when one client had it.
+// arrival is the number of an event and the time when one client received it.
 type arrival struct {
 	number int
 	at     time.Time
 }
 
-// start runs the API, Redis and the relay; the returned function ends them.
+// start starts the API, Redis and the relay. The returned function stops them.
 func (b *bench) start(ctx context.Context, folder string) (func(), error) {
 	var cleanup []func()
 	stop := func() {
@@ -181,12 +181,12 @@ func (b *bench) start(ctx context.Context, folder string) (func(), error) {
 	return stop, nil
 }
 
-// token is about as long as a real one.
+// token returns a token of about real length.
 func (b *bench) token(i int) string {
 	return fmt.Sprintf("Bearer %0300d", i%b.users)
 }
 
-// memory opens the connections and prints what each costs the relay.
+// memory opens the connections and prints the relay's memory per connection.
 func (b *bench) memory() error {
 	before, err := b.rss()
 	if err != nil {
@@ -251,7 +251,7 @@ func (b *bench) memory() error {
 	return nil
 }
 
-// rss is the relay's resident memory in KB.
+// rss returns the relay's resident memory in KB.
 func (b *bench) rss() (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
 	if err != nil {
@@ -264,7 +264,7 @@ func (b *bench) rss() (int, error) {
 	return strconv.Atoi(strings.Fields(string(rest))[0])
 }
 
-// cpu is the processor time that the relay has used.
+// cpu returns the CPU time that the relay has used.
 func (b *bench) cpu() (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.pid))
 	if err != nil {
@@ -301,7 +301,7 @@ func (b *bench) read(c *rig.Client) {
 	}
 }
 
-// fanOut sends events to all and prints how long they take to arrive.
+// fanOut sends events to all clients and prints the delivery times.
 func (b *bench) fanOut(ctx context.Context, title string) error {
 	var all []time.Duration
 	var last []time.Duration
@@ -361,7 +361,7 @@ func (b *bench) fillDeaf(ctx context.Context) error {
 		}
 		b.connected = append(b.connected, c.Conn)
 	}
-	// Sockets of the loopback device take about 3 MB without a reader.
+	// A loopback socket buffers about 3 MB without a reader.
 	filler := events.Event{Topic: events.Entities, Kind: "filler", UserID: b.deafUser.String(), Data: strings.Repeat("x", 30_000)}
 	for range 150 {
 		if err := b.publisher.Publish(ctx, b.tenant, filler); err != nil {

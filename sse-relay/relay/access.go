@@ -19,12 +19,12 @@ import (
 
 const (
 	maxPlaces = 10_000
-	// unknownGeneration is no generation that Redis could hold: such a grant is asked about again.
+	// unknownGeneration is a value that Redis never holds. A grant with it is checked with the API again.
 	unknownGeneration = "\x00"
 )
 
-// access keeps what the API said of each credential for as long as the tenant's generation stays,
-// and asks again for those that are connected when it changes.
+// access caches the API's answer about each credential until the tenant's access generation changes. Then it asks again
+// about the connected ones.
 type access struct {
 	cfg     Config
 	rdb     redis.UniversalClient
@@ -37,9 +37,9 @@ type access struct {
 	mu     sync.Mutex
 	grants map[[sha256.Size]byte]*grant
 	owners map[uuid.UUID]map[*grant]struct{} // the same grants by tenant
-	places map[[sha256.Size]byte]uuid.UUID   // tenant by host, to read its generation before asking the API
-	due    map[uuid.UUID]bool                // tenants to look at; true: whatever their generation
-	busy   map[uuid.UUID]bool                // tenants that are being looked at
+	places map[[sha256.Size]byte]uuid.UUID   // tenant by host, to read its generation before a request to the API
+	due    map[uuid.UUID]bool                // tenants to review; true: even if the generation is the same
+	busy   map[uuid.UUID]bool                // tenants under review
 }
 
 func newAccess(cfg Config, rdb redis.UniversalClient, log *slog.Logger) *access {
@@ -48,20 +48,20 @@ func newAccess(cfg Config, rdb redis.UniversalClient, log *slog.Logger) *access 
 		due: map[uuid.UUID]bool{}, busy: map[uuid.UUID]bool{}}
 }
 
-// admission is a grant with the fields of the API's answer that tell of the rate limit.
+// admission is a grant with the rate limit headers of the API's response.
 type admission struct {
 	*grant
 	limit http.Header
 }
 
-// authorize returns the credential's grant with one more connection, which the caller must release.
-// Errors are a *refusal of the API or wrap errUnavailable.
+// authorize returns the credential's grant and counts one more connection, which the caller must release. Errors are a
+// *refusal of the API or wrap errUnavailable.
 //
-// Connecting to the events stream is exempt from the rate limit: what is remembered of the credential will do. For the
-// others the API is asked each time, so that it counts them.
+// Connections to the events stream are exempt from the rate limit, so a cached grant is enough. For the other streams
+// the API is asked each time, so that it counts them.
 func (a *access) authorize(ctx context.Context, c credential, stream events.Topic) (admission, error) {
 	key := c.key()
-	for range 3 { // a grant may lose its access between being found and being held
+	for range 3 { // a grant may be revoked between being found and being held
 		var found admission
 		if stream == events.Entities {
 			found.grant = a.cached(ctx, key)
@@ -79,7 +79,7 @@ func (a *access) authorize(ctx context.Context, c credential, stream events.Topi
 	return admission{}, fmt.Errorf("%w: the access keeps changing", errUnavailable)
 }
 
-// hold counts one more connection of the grant, which shows the credential, unless it has lost its access.
+// hold counts one more connection of the grant and stores the credential. It reports false when the grant was revoked.
 func (a *access) hold(g *grant, c credential) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,8 +91,8 @@ func (a *access) hold(g *grant, c credential) bool {
 	return true
 }
 
-// release is the end of a connection. Nobody is asked about a grant without one: its key will do to know it again,
-// while what the client sent may be as long as a request's head, and another each time.
+// release ends a connection. A grant without connections is never reviewed, so its key is enough. The credential is
+// dropped: it may be as long as a request header, and differ each time.
 func (a *access) release(g *grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +101,7 @@ func (a *access) release(g *grant) {
 	}
 }
 
-// cached returns the grant when it is known to hold under the tenant's present generation.
+// cached returns the grant if it is valid under the tenant's current generation, or nil.
 func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
 	a.mu.Lock()
 	g := a.grants[key]
@@ -121,13 +121,12 @@ func (a *access) cached(ctx context.Context, key [sha256.Size]byte) *grant {
 	return g
 }
 
-// doubtful tells whether the API must be asked about a grant, the tenant's generation being this one. The caller holds
-// a.mu.
+// doubtful reports whether the API must confirm a grant, given the tenant's current generation. The caller holds a.mu.
 func (a *access) doubtful(g *grant, generation string) bool {
 	return g.generation != generation || !g.failing.IsZero() || time.Since(g.asked) > a.cfg.AccessMaxAge
 }
 
-// fetchOnce is fetch, shared by those who ask for the same at a time.
+// fetchOnce calls fetch once for concurrent callers with the same credential and stream.
 func (a *access) fetchOnce(ctx context.Context, key [sha256.Size]byte, c credential, stream events.Topic) (admission, error) {
 	found := a.flights.DoChan(string(key[:])+string(stream), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*a.cfg.APITimeout)
@@ -145,7 +144,7 @@ func (a *access) fetchOnce(ctx context.Context, key [sha256.Size]byte, c credent
 	}
 }
 
-// fetch asks the API. Its answer counts for a generation that was the same before and after.
+// fetch asks the API. The answer is valid for a generation that was the same before and after the request.
 func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential, stream events.Topic) (admission, error) {
 	var limit http.Header
 	for i := range 4 {
@@ -160,15 +159,15 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 		asked := time.Now()
 		said, err := a.api.ask(ctx, c, stream)
 		if err != nil {
-			if !tooMany(err) { // says nothing of the connections that are there
+			if !tooMany(err) { // a 429 says nothing about open connections
 				a.deny(key, asked, err)
 			}
 			return admission{}, err
 		}
-		if i == 0 && stream != events.Entities { // to connect once counts once, however often it must be asked
+		if i == 0 && stream != events.Entities { // one connect counts once, however many requests it needs
 			limit, stream = said.limit, events.Entities
 		}
-		if said.TenantID != tenant { // the first from this host: now it is known which generation to read
+		if said.TenantID != tenant { // the first request from this host: now its tenant, and so the generation's key, is known
 			a.mu.Lock()
 			if len(a.places) >= maxPlaces {
 				clear(a.places)
@@ -178,7 +177,7 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 			continue
 		}
 		if errBefore != nil {
-			before = unknownGeneration // Redis is away: asked again when it is back
+			before = unknownGeneration // Redis is down: ask again when it is back
 		}
 		g := a.admit(key, said, before, asked)
 		if errBefore != nil {
@@ -191,13 +190,13 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 	return admission{}, fmt.Errorf("%w: the tenant's access keeps changing", errUnavailable)
 }
 
-// admit records an answer that was asked for at the given time; an older one than recorded is void.
+// admit stores an answer to a request made at the given time. It ignores an answer older than the stored one.
 func (a *access) admit(key [sha256.Size]byte, said answer, generation string, asked time.Time) *grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.grants[key]
 	if g != nil && (g.tenant != said.TenantID || g.user != said.UserID.String()) {
-		a.revoke(g) // the same credential is somebody else now
+		a.revoke(g) // the credential now belongs to another user
 		g = nil
 	}
 	if g == nil {
@@ -217,15 +216,16 @@ func (a *access) admit(key [sha256.Size]byte, said answer, generation string, as
 	return g
 }
 
-// deny takes the access of a credential that the API refuses, or notes that it could not be asked.
+// deny revokes a credential that the API refuses, or records that the API was unreachable.
 func (a *access) deny(key [sha256.Size]byte, asked time.Time, err error) {
-	if g, since := a.doubt(key, asked, err); g != nil { // logged without the lock, which shards take
+	if g, since := a.doubt(key, asked, err); g != nil { // logged outside the lock, which shards take
 		a.log.Warn("connections are closed: the API could not confirm their access", "tenant", g.tenant, "user", g.user,
 			"since", since, "error", err)
 	}
 }
 
-// doubt is deny; it returns the grant that was revoked because it could not be confirmed since then, if so.
+// doubt does the work of deny. It returns a grant that it revoked because it was unconfirmed for too long, and since
+// when.
 func (a *access) doubt(key [sha256.Size]byte, asked time.Time, err error) (*grant, time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -248,13 +248,13 @@ func (a *access) doubt(key [sha256.Size]byte, asked time.Time, err error) (*gran
 	return g, g.failing
 }
 
-// revoke ends a grant for good. The caller holds a.mu.
+// revoke invalidates a grant permanently. The caller holds a.mu.
 func (a *access) revoke(g *grant) {
 	g.revoked.Store(true)
 	a.forget(g)
 }
 
-// forget takes a grant out of the cache. The caller holds a.mu.
+// forget removes a grant from the cache. The caller holds a.mu.
 func (a *access) forget(g *grant) {
 	if a.grants[g.key] == g {
 		delete(a.grants, g.key)
@@ -265,7 +265,7 @@ func (a *access) forget(g *grant) {
 	}
 }
 
-// generation reads the tenant's access generation; none yet is the empty string.
+// generation reads the tenant's access generation; the empty string means none yet.
 func (a *access) generation(ctx context.Context, tenant uuid.UUID) (string, error) {
 	value, err := a.rdb.Get(ctx, events.GenerationKey(tenant)).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {

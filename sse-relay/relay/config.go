@@ -21,7 +21,8 @@ type Config struct {
 	APIURL      string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
 	APITimeout  time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
 	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: the API is reached by the host of API_URL, X-Forwarded-Host names the client's
-	// OriginSecret is shown to an API that answers only to its CDN; of two separated by a comma, the first.
+	// OriginSecret is sent to an API that answers only its CDN. Of two secrets, separated by a comma, the first is
+	// sent.
 	OriginSecret []string `env:"ORIGIN_SECRET"`
 	CORSOrigins  []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
 	RedisURL     string   `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
@@ -49,7 +50,7 @@ func (c Config) Validate() error {
 	if api, err := url.Parse(c.APIURL); err != nil || api.Host == "" || api.Scheme != "http" && api.Scheme != "https" {
 		return fmt.Errorf("API_URL %q: want http:// or https:// and a host", c.APIURL)
 	}
-	if _, err := redisconn.Options(c.RedisURL); err != nil { // which never repeats the password
+	if _, err := redisconn.Options(c.RedisURL); err != nil { // its errors never contain the password
 		return err
 	}
 	if err := environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins); err != nil {
@@ -88,8 +89,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// RedisClient returns a client that is more patient than one of requests, but gives up soon: the relay has its own way
-// of waiting for Redis.
+// RedisClient returns a client with longer timeouts than that of requests, but few retries: the relay handles Redis
+// outages itself.
 func (c Config) RedisClient() (*redis.Client, error) {
 	options, err := redisconn.Options(c.RedisURL)
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// connection is one client. There may be tens of thousands: a field here is paid for by each.
+// connection is one client. There may be tens of thousands, so each field costs memory.
 type connection struct {
-	socket *net.TCPConn // until the stream has started; then nil, and fd is all there is
+	socket *net.TCPConn // until the stream has started; then nil, and only fd is left
 	shard  *shard
 	topic  *topic
 	grant  *grant
 	held   *held     // live events until the stream has started; then nil
-	after  events.ID // deliver only what is newer
-	queue  []byte    // what the socket did not take yet
-	full   int64     // since when the socket takes none of queue, Unix nanoseconds
-	ping   int64     // when the next keep-alive is due, Unix nanoseconds
-	atAll  int32     // place in shard.all
-	atHere int32     // place in shard.topics[topic]
+	after  events.ID // deliver only newer events
+	queue  []byte    // bytes that the socket has not accepted yet
+	full   int64     // since when the socket accepts nothing, Unix nanoseconds
+	ping   int64     // time of the next keep-alive, Unix nanoseconds
+	atAll  int32     // index in shard.all
+	atHere int32     // index in shard.topics[topic]
 	fd     int32     // -1 until the stream has started
-	serial uint32    // tells the watcher a reused fd apart
+	serial uint32    // distinguishes a reused fd, for the watcher
 	gone   bool
 }
 
-// held keeps live events until the start of the stream, with what is replayed, is written.
+// held buffers live events until the start of the stream and the replay are written.
 type held struct {
 	frames []*frame
 	bytes  int
@@ -38,15 +38,15 @@ func newConnection(socket net.Conn, s *shard, t *topic, g *grant) (*connection, 
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be taken over: want a TCP connection", socket)
 	}
-	// A small send buffer bounds what the kernel holds for a client that does not read.
+	// A small send buffer limits the kernel memory of a client that does not read.
 	if err := tcp.SetWriteBuffer(64 << 10); err != nil {
 		return nil, err
 	}
 	return &connection{socket: tcp, shard: s, topic: t, grant: g, held: &held{}, fd: -1}, nil
 }
 
-// detach leaves the socket to a bare file descriptor, which costs half a kilobyte less than what
-// the net package and the runtime keep for it. It does not block.
+// detach reduces the socket to a bare file descriptor, which saves half a kilobyte of the net package and the runtime.
+// It does not block.
 func (c *connection) detach() error {
 	raw, err := c.socket.SyscallConn()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *connection) detach() error {
 	return errors.Join(err, setUserTimeout(fd))
 }
 
-// write returns how many bytes the socket took, which may be none. It never waits.
+// write returns how many bytes the socket accepted, possibly none. It never blocks.
 func (c *connection) write(bytes []byte) (int, error) {
 	for {
 		n, err := syscall.Write(int(c.fd), bytes)
@@ -86,10 +86,10 @@ func (c *connection) write(bytes []byte) (int, error) {
 
 func (c *connection) close() {
 	if c.fd >= 0 {
-		_ = syscall.Close(int(c.fd)) // there is nothing to do about an error, the descriptor is gone
+		_ = syscall.Close(int(c.fd)) // an error cannot be handled, the descriptor is gone
 		c.fd = -1
 	}
 	if c.socket != nil {
-		_ = c.socket.Close() // an error says that it is closed already
+		_ = c.socket.Close() // an error means that it is closed already
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/cors"
 )
 
-// cors lets web clients of the configured origins read streams, and why they are refused.
+// cors allows web clients of the configured origins to read streams and error responses.
 func (s *Server) cors(next http.Handler) http.Handler {
 	return cors.Policy{Origins: s.cfg.CORSOrigins, Methods: "GET",
 		Headers: "Authorization, Accept, X-API-Key, X-Codex-Device-Id, Last-Event-ID",

@@ -23,7 +23,7 @@ const (
 	maxPermissions = 256
 )
 
-// credential is what a request shows of itself to the API.
+// credential holds the parts of a request that identify it to the API.
 type credential struct {
 	authorization, apiKey, cookie string
 	host, forwardedHost           string
@@ -45,30 +45,30 @@ func credentialOf(r *http.Request) credential {
 	return c
 }
 
-// key identifies the credential and the tenant it is shown to.
+// key identifies the credential and its tenant.
 func (c credential) key() [sha256.Size]byte {
 	text := strings.Join([]string{c.authorization, c.apiKey, c.cookie, c.host, c.forwardedHost}, "\n")
 	return sha256.Sum256([]byte(text))
 }
 
-// place is the host that names the tenant, whatever its length: it is remembered.
+// place identifies the tenant's host. It is hashed because it is cached and may be long.
 func (c credential) place() [sha256.Size]byte {
 	return sha256.Sum256([]byte(c.forwardedHost + "\n" + c.host))
 }
 
-// answer is what the API says of a credential.
+// answer is the API's answer about a credential.
 type answer struct {
 	TenantID    uuid.UUID  `json:"tenantId"`
 	UserID      uuid.UUID  `json:"userId"`
 	Permissions []string   `json:"permissions"`
 	ExpiresAt   *time.Time `json:"expiresAt"`
 
-	limit http.Header // the fields that tell of the rate limit
+	limit http.Header // rate limit headers
 }
 
 var limitFields = []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 
-// fields are those of the names that a header has.
+// fields returns those of the named headers that h has.
 func fields(h http.Header, names ...string) http.Header {
 	out := http.Header{}
 	for _, name := range names {
@@ -79,7 +79,7 @@ func fields(h http.Header, names ...string) http.Header {
 	return out
 }
 
-// refusal is an error answer: the API's own, passed on, or ours.
+// refusal is an error response: the API's own, passed on, or ours.
 type refusal struct {
 	status int
 	header http.Header
@@ -88,22 +88,21 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("the API answered %d", r.status) }
 
-// lasting reports whether the refusal says that the credential is not good, rather than that it
-// cannot be judged now.
+// lasting reports whether the refusal means that the credential is invalid, not that it cannot be checked now.
 func (r *refusal) lasting() bool {
 	return r.status >= 400 && r.status < 500 && r.status != http.StatusTooManyRequests && r.status != http.StatusRequestTimeout
 }
 
-// tooMany reports whether the API refused to answer so many questions.
+// tooMany reports whether the API refused because of its rate limit.
 func tooMany(err error) bool {
 	var refused *refusal
 	return errors.As(err, &refused) && refused.status == http.StatusTooManyRequests
 }
 
-// errUnavailable means that the API could not be asked.
+// errUnavailable means that the API could not be reached.
 var errUnavailable = errors.New("the API cannot be asked")
 
-// apiClient asks the API who a credential is.
+// apiClient asks the API about credentials.
 type apiClient struct {
 	url      string
 	keepHost bool
@@ -124,8 +123,8 @@ func newAPIClient(cfg Config) *apiClient {
 	}
 }
 
-// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable. The API counts the question against
-// the user's rate limit, unless it is about the events stream.
+// ask returns the API's answer, a *refusal, or an error that wraps errUnavailable. The API counts the request against
+// the user's rate limit, except for the events stream.
 func (a *apiClient) ask(ctx context.Context, c credential, stream events.Topic) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"?stream="+string(stream), nil)
 	if err != nil {

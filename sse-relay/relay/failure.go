@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// failure is an error answer to a request for a stream.
+// failure is an error response to a request for a stream.
 type failure struct {
 	status        int
 	code, message string
 	retry         int      // seconds, for Retry-After; 0 for none
-	refusal       *refusal // the API's own answer, instead of the above
+	refusal       *refusal // the API's own response, instead of the fields above
 	cause         error    // for the log
 }
 
@@ -21,7 +21,7 @@ func unavailable(message string, retry int, cause error) *failure {
 	return &failure{status: http.StatusServiceUnavailable, code: "ServiceUnavailable", message: message, retry: retry, cause: cause}
 }
 
-// refusedBy turns an error of access into an answer.
+// refusedBy turns an error of access into a response.
 func refusedBy(err error) *failure {
 	var refused *refusal
 	if errors.As(err, &refused) {
@@ -35,7 +35,7 @@ func (f *failure) write(w http.ResponseWriter) int {
 		maps.Copy(w.Header(), f.refusal.header)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(f.refusal.status)
-		_, _ = w.Write(f.refusal.body) // the client may be gone
+		_, _ = w.Write(f.refusal.body) // the client may have left
 		return f.refusal.status
 	}
 	if f.retry > 0 {
@@ -61,5 +61,5 @@ func writeJSON(w http.ResponseWriter, status int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may be gone
+	_, _ = w.Write(text) // the client may have left
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// requiredPermission opens any of the streams; each event may ask for more.
+// requiredPermission is needed for any stream. Single events may require more.
 const requiredPermission = "LibrariesRead"
 
-// grant is what one credential may do, as the API last said. Its connections share it.
+// grant holds the permissions of one credential, as the API last reported. Its connections share it.
 type grant struct {
 	key         [sha256.Size]byte
 	tenant      uuid.UUID
@@ -24,16 +24,17 @@ type grant struct {
 	expires     atomic.Int64 // Unix nanoseconds; 0 means never
 	revoked     atomic.Bool
 
-	// Under access.mu.
+	// Guarded by access.mu.
 	connections int
-	credential  credential // while there are some
+	credential  credential // while there are connections
 	generation  string     // of the tenant when the API was asked
-	asked       time.Time  // when the newest answer was asked for
-	failing     time.Time  // since when the API does not confirm it; zero when it does
+	asked       time.Time  // time of the request with the newest answer
+	failing     time.Time  // since when the API has not confirmed it; zero when it does
 	used        time.Time  // last connect
 }
 
-// expiry is an end in Unix nanoseconds; 0, as nil, where they do not reach it: a key may end in the year 9999.
+// expiry returns end in Unix nanoseconds. It returns 0 (never) for nil and for times beyond their range: a key may end
+// in the year 9999.
 func expiry(end *time.Time) int64 {
 	switch {
 	case end == nil, end.After(time.Unix(0, math.MaxInt64)):
@@ -44,7 +45,7 @@ func expiry(end *time.Time) int64 {
 	return end.UnixNano()
 }
 
-// valid reports whether the grant holds at now, in Unix nanoseconds.
+// valid reports whether the grant is valid at now, in Unix nanoseconds.
 func (g *grant) valid(now int64) bool {
 	expires := g.expires.Load()
 	return !g.revoked.Load() && (expires == 0 || now < expires)
@@ -58,8 +59,7 @@ func (g *grant) lostBy(now int64) reason {
 	return accessLost
 }
 
-// sees reports whether an event that asks for the permission and is for the user (both may be
-// empty) may go to the grant's connections.
+// sees reports whether the grant's connections may receive an event for this permission and user (both may be empty).
 func (g *grant) sees(permission, user string) bool {
 	if user != "" && user != g.user {
 		return false
@@ -67,7 +67,7 @@ func (g *grant) sees(permission, user string) bool {
 	return permission == "" || g.permissions.Load().has(permission)
 }
 
-// permissionSet is immutable; equal sets are the same one, because thousands of users share a role.
+// permissionSet is immutable. Equal sets share one value, because thousands of users share a role.
 type permissionSet struct{ names []string }
 
 func (p *permissionSet) has(name string) bool {
@@ -75,7 +75,7 @@ func (p *permissionSet) has(name string) bool {
 	return found
 }
 
-// maxSets bounds the sets that are remembered; users with own permissions make their own.
+// maxSets limits the cached sets. Users with custom permissions have sets of their own.
 const maxSets = 1024
 
 type permissionSets struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// health answers 200 while the relay serves, also without Redis: its connections are worth keeping.
+// health answers 200 while the relay serves, even without Redis: open connections are worth keeping.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	if s.stopping.Load() {
 		writeJSON(w, http.StatusServiceUnavailable, map[string]any{"status": "stopping"})
@@ -20,7 +20,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"status": status})
 }
 
-// report logs once a minute what happened, if anything did.
+// report logs activity once a minute, if there was any.
 func (s *Server) report(ctx context.Context) {
 	ticker := time.NewTicker(time.Minute)
 	defer ticker.Stop()
@@ -48,8 +48,8 @@ func (s *Server) report(ctx context.Context) {
 	}
 }
 
-// trim gives memory back after a wave of connects: each leaves some 20 KB of garbage behind, and a
-// relay whose connections are idle collects nothing by itself for minutes.
+// trim releases memory after a wave of connects. Each connect leaves about 20 KB of garbage, and an idle relay runs no
+// garbage collection for minutes.
 func (s *Server) trim(ctx context.Context) {
 	const wave, often = 200, 10 * time.Second
 	ticker := time.NewTicker(often)

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// hub knows the topics that have listeners and the shards that serve them.
+// hub holds the topics that have listeners, and the shards that serve them.
 type hub struct {
 	cfg     Config
 	rdb     redis.UniversalClient
@@ -25,17 +25,17 @@ type hub struct {
 	watcher *watcher
 	next    atomic.Uint32 // shard of the next connection
 	sub     *subscriber
-	reads   chan struct{} // bounds the reads of streams at the same time
+	reads   chan struct{} // limits concurrent reads of streams
 	tasks   sync.WaitGroup
 
-	generation func(uuid.UUID, bool) // a tenant's access may have changed; has changed
+	generation func(uuid.UUID, bool) // a tenant's access may have changed (false) or has changed (true)
 
 	mu      sync.Mutex
 	topics  map[string]*topic
 	tenants map[string]*tenant // by generation channel
 }
 
-// tenant is one with at least one topic.
+// tenant is a tenant with at least one topic.
 type tenant struct {
 	id     uuid.UUID
 	topics int
@@ -59,7 +59,6 @@ func newHub(cfg Config, rdb redis.UniversalClient, log *slog.Logger, release fun
 	return h, nil
 }
 
-// run serves until ctx ends.
 func (h *hub) run(ctx context.Context) {
 	for _, s := range h.shards {
 		h.tasks.Go(func() { s.run(ctx) })
@@ -83,7 +82,7 @@ func (h *hub) run(ctx context.Context) {
 	}
 }
 
-// stop sends every client away; streams that are about to start end as soon as they have.
+// stop sends every client away. Streams that are about to start end right after their start.
 func (h *hub) stop(ctx context.Context) {
 	for _, s := range h.shards {
 		done := make(chan struct{})
@@ -96,8 +95,8 @@ func (h *hub) stop(ctx context.Context) {
 	}
 }
 
-// acquire returns the topic with one more listener and subscribes to it when it is new. The listener
-// is released when its connection ends, or with release.
+// acquire returns the topic with one more listener, and subscribes to a new topic. The listener is released when its
+// connection ends, or by release.
 func (h *hub) acquire(id uuid.UUID, name events.Topic) *topic {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +120,7 @@ func (h *hub) acquire(id uuid.UUID, name events.Topic) *topic {
 
 func (h *hub) release(t *topic) { t.listeners.Add(-1) }
 
-// forget ends the subscriptions of topics that had no listener at two looks in a row.
+// forget ends the subscriptions of topics that had no listener at two checks in a row.
 func (h *hub) forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +142,7 @@ func (h *hub) forget() {
 	}
 }
 
-// subscribed is called by the subscriber when a subscription took effect.
+// subscribed is called by the subscriber when a subscription is active.
 func (h *hub) subscribed(ctx context.Context, channel string) {
 	t, owner := h.find(channel)
 	if t != nil {
@@ -177,8 +176,8 @@ func (h *hub) find(channel string) (*topic, *tenant) {
 	return h.topics[channel], h.tenants[channel]
 }
 
-// after reads the page of a stream behind from, up to to. It reports false when from is not in the
-// stream, so that nothing can be said about what came after it.
+// after reads one page of a stream, from the event after from up to to. It reports false when from is not in the
+// stream: then nothing is known about the events after it.
 func (h *hub) after(ctx context.Context, key string, from events.ID, to *events.ID) ([]events.Message, bool, error) {
 	if err := h.enter(ctx); err != nil {
 		return nil, false, err
@@ -194,7 +193,7 @@ func (h *hub) after(ctx context.Context, key string, from events.ID, to *events.
 	return page[1:], true, nil
 }
 
-// enter waits for one of the places to read from Redis.
+// enter waits for a free slot to read from Redis.
 func (h *hub) enter(ctx context.Context) error {
 	select {
 	case h.reads <- struct{}{}:
@@ -206,7 +205,7 @@ func (h *hub) enter(ctx context.Context) error {
 
 func (h *hub) leave() { <-h.reads }
 
-// backoff is a growing pause with jitter, so that many do not return at once.
+// backoff is a growing delay with jitter, to spread retries.
 type backoff struct{ next time.Duration }
 
 func newBackoff() *backoff { return &backoff{50 * time.Millisecond} }

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// limits counts connections, of the process and of each user.
+// limits counts connections of the process and of each user.
 type limits struct {
 	all, perUser int
 
@@ -24,7 +24,7 @@ func newLimits(all, perUser int) *limits {
 	return &limits{all: all, perUser: perUser, users: map[owner]int{}}
 }
 
-// enter takes one of the process' places and reports whether there was one.
+// enter takes one of the process's slots, or reports false.
 func (l *limits) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *limits) leave() {
 	l.count--
 }
 
-// own takes one of the user's places and reports whether there was one.
+// own takes one of the user's slots, or reports false.
 func (l *limits) own(o owner) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	asksAtOnce = 32 // questions to the API at the same time per tenant
+	asksAtOnce = 32 // concurrent requests to the API per tenant
 	idleGrants = time.Minute
 )
 
-// changed asks for a look at a tenant's connections: at all of them, or only if its generation is
-// another one than theirs.
+// changed requests a review of a tenant's connections: of all, or only of those with another generation.
 func (a *access) changed(tenant uuid.UUID, all bool) {
 	a.mu.Lock()
 	a.due[tenant] = a.due[tenant] || all
@@ -32,7 +31,7 @@ func (a *access) look() {
 	}
 }
 
-// run looks at tenants when they change and at every tenant in turn, until ctx ends.
+// run reviews tenants when they change, and every tenant periodically, until ctx ends.
 func (a *access) run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -56,18 +55,18 @@ func (a *access) run(ctx context.Context) {
 				if again {
 					time.AfterFunc(500*time.Millisecond+rand.N(time.Second), func() { a.changed(tenant, false) })
 				}
-				a.look() // at what came due meanwhile
+				a.look() // for tenants that became due meanwhile
 			})
 		}
 	}
 }
 
-// interval is a little shorter than the longest allowed, so that many relays do not ask at once.
+// interval is a random duration a little below the maximum, so that many relays do not ask at once.
 func (a *access) interval() time.Duration {
 	return a.cfg.AccessInterval*4/5 + rand.N(a.cfg.AccessInterval/5+1)
 }
 
-// take returns the tenants to look at now, except those that are being looked at.
+// take returns the tenants that are due, except those under review.
 func (a *access) take() map[uuid.UUID]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +81,7 @@ func (a *access) take() map[uuid.UUID]bool {
 	return taken
 }
 
-// dueAll marks every tenant and forgets credentials that have not been used for a while.
+// dueAll marks every tenant as due and drops credentials that were not used for a while.
 func (a *access) dueAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,8 +95,8 @@ func (a *access) dueAll() {
 	}
 }
 
-// review asks the API again for the tenant's credentials, once for each however many connections it
-// has, and reports whether some could not be judged.
+// review asks the API again about the tenant's credentials, once per credential. It reports whether some could not be
+// checked.
 func (a *access) review(ctx context.Context, tenant uuid.UUID, all bool) bool {
 	generation, err := a.generation(ctx, tenant)
 	if err != nil {
@@ -126,11 +125,11 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 	a.mu.Lock()
 	c, connected := g.credential, g.connections > 0
 	a.mu.Unlock()
-	if !connected { // by now
+	if !connected { // it was closed meanwhile
 		return
 	}
 	asked := time.Now()
-	said, err := a.api.ask(ctx, c, events.Entities) // the user did not ask: counted for nobody
+	said, err := a.api.ask(ctx, c, events.Entities) // the user did not ask: the events stream is not counted
 	if ctx.Err() != nil {
 		return
 	}
@@ -146,7 +145,7 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 	}
 }
 
-// unconfirmed returns the tenant's grants that the API should be asked about.
+// unconfirmed returns the tenant's grants that need a check by the API.
 func (a *access) unconfirmed(tenant uuid.UUID, generation string, all bool) []*grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,7 +154,7 @@ func (a *access) unconfirmed(tenant uuid.UUID, generation string, all bool) []*g
 		switch {
 		case !all && !a.doubtful(g, generation):
 		case g.connections == 0:
-			a.forget(g) // nobody is connected: asked at the next connect
+			a.forget(g) // no connection: the next connect asks the API
 		default:
 			out = append(out, g)
 		}

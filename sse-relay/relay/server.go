@@ -23,7 +23,7 @@ const (
 	stopTimeout  = 4 * time.Second
 )
 
-// Server is the relay: it serves the three streams and /health.
+// Server is the relay. It serves the three streams and /health.
 type Server struct {
 	cfg      Config
 	log      *slog.Logger
@@ -36,11 +36,11 @@ type Server struct {
 	opened   atomic.Int64
 }
 
-// New returns a relay that is not serving yet. The configuration must be valid.
+// New returns a relay that does not serve yet. The configuration must be valid.
 func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, error) {
 	if most := fileLimit(); most < cfg.MaxConnections {
 		level := slog.LevelInfo
-		if most < cfg.MaxConnections/10 { // a library of some size would notice
+		if most < cfg.MaxConnections/10 { // a larger library would notice
 			level = slog.LevelWarn
 		}
 		log.Log(context.Background(), level, "fewer connections than MAX_CONNECTIONS: raise the limit of open files (ulimit -n)", "connections", most)
@@ -58,8 +58,8 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, erro
 	return s, nil
 }
 
-// Serve answers on l until ctx ends, then tells every client to come back elsewhere, closes all
-// connections and returns within about four seconds.
+// Serve serves on l until ctx ends. Then it tells every client to reconnect elsewhere, closes all connections and
+// returns within about four seconds.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // everything but the listener outlives ctx a little
 	defer end()
@@ -95,7 +95,7 @@ func (s *Server) stop(ctx context.Context) {
 	}
 	begun := make(chan struct{})
 	go func() {
-		s.begins.Wait() // streams that are about to start: they end when they have
+		s.begins.Wait() // streams that are about to start end right after their start
 		close(begun)
 	}()
 	select {
@@ -120,7 +120,7 @@ func (s *Server) routes() http.Handler {
 	return s.cors(mux)
 }
 
-// stream answers a request with an error or turns its connection into a stream.
+// stream answers a request with an error, or turns its connection into a stream.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topic) {
 	began := time.Now()
 	s.begins.Add(1)
@@ -135,7 +135,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 		s.log.Info("stream refused", append(line, "status", status, "reason", fail.cause, "ms", time.Since(began).Milliseconds())...)
 		return
 	}
-	if r.Method == http.MethodHead { // asks whether it could listen
+	if r.Method == http.MethodHead { // a client checks whether it could listen
 		s.hub.release(t)
 		s.releasePlaces(g)
 		maps.Copy(w.Header(), head)
@@ -160,7 +160,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 	s.log.Info("stream", line...)
 }
 
-// admit takes all the places that a connection needs, or none and says why.
+// admit takes all slots that a connection needs, or none and returns the reason.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, name events.Topic) (*grant, *topic, *failure) {
 	if s.stopping.Load() {
 		return nil, nil, unavailable("The relay is stopping; connect again.", 1, errors.New("stopping"))
@@ -204,7 +204,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, name events.Topic
 	return leave(unavailable("Events cannot be read at the moment; connect again later.", 5, err))
 }
 
-// takeOver gets the socket from the HTTP server.
+// takeOver hijacks the socket from the HTTP server.
 func (s *Server) takeOver(w http.ResponseWriter, t *topic, g *grant) (*connection, error) {
 	socket, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *Server) takeOver(w http.ResponseWriter, t *topic, g *grant) (*connectio
 	return c, nil
 }
 
-// released gives back what a connection had; shards call it.
+// released returns the slots of a connection. Shards call it.
 func (s *Server) released(c *connection) { s.releasePlaces(c.grant) }
 
 func (s *Server) releasePlaces(g *grant) {
@@ -228,7 +228,8 @@ func (s *Server) releasePlaces(g *grant) {
 	s.limits.leave()
 }
 
-// lastEventID is the header that clients send by themselves, or the query for those that cannot.
+// lastEventID returns the header, which clients send by themselves, or the query parameter, for clients that cannot set
+// it.
 func lastEventID(r *http.Request) string {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		return id

@@ -11,7 +11,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// reason says why a connection ended.
 type reason uint8
 
 const (
@@ -28,11 +27,10 @@ func (r reason) String() string {
 	return [reasonCount]string{"client", "slow", "access", "expired", "replay", "stop"}[r]
 }
 
-// maxTick bounds how long a connection outlives its access.
+// maxTick limits how long a connection outlives its access.
 const maxTick = 250 * time.Millisecond
 
-// queueMemory bounds the bytes that sockets did not take yet, of all connections together; a connection may have
-// leastQueue whatever the others have.
+// queueMemory limits the queued bytes of all connections together. Each connection may always queue leastQueue.
 const (
 	queueMemory = 128 << 20
 	leastQueue  = 64 << 10
@@ -41,11 +39,11 @@ const (
 type commandKind uint8
 
 const (
-	joinIt    commandKind = iota // connection: deliver the topic's events from now on, held back
-	openIt                       // connection, after: the start is written, the socket is the shard's
+	joinIt    commandKind = iota // connection: deliver the topic's events from now on, into held
+	openIt                       // connection, after: the start is written, the socket belongs to the shard
 	dropIt                       // connection, reason
 	deliverIt                    // topic, frame
-	stopAll                      // tell every client to come back elsewhere and close, then done
+	stopAll                      // tell every client to reconnect elsewhere, close, then close done
 )
 
 type command struct {
@@ -68,8 +66,8 @@ type shard struct {
 	release func(*connection)
 	cfg     Config
 	now     int64 // Unix nanoseconds, as of the command or tick at hand
-	queued  int   // bytes that sockets did not take yet
-	room    int   // for them: beyond it no connection may have more than leastQueue
+	queued  int   // queued bytes of all connections
+	room    int   // limit of queued; beyond it no connection may queue more than leastQueue
 	ending  bool
 	closed  [reasonCount]atomic.Int64
 }
@@ -79,7 +77,7 @@ func newShard(cfg Config, w *watcher, room int, release func(*connection)) *shar
 		watcher: w, release: release, cfg: cfg, room: room}
 }
 
-// send queues a command, waiting for room; it reports false once the shard has ended.
+// send queues a command and waits for room. It reports false once the shard has ended.
 func (s *shard) send(ctx context.Context, c command) bool {
 	select {
 	case s.in <- c:
@@ -136,7 +134,7 @@ func (s *shard) join(c *connection) {
 	s.all, s.topics[c.topic] = append(s.all, c), append(here, c)
 }
 
-// open hands out what was held back and lets the connection run on its own.
+// open delivers the held events and makes the connection live.
 func (s *shard) open(c *connection, after events.ID) {
 	if c.gone {
 		return
@@ -145,7 +143,7 @@ func (s *shard) open(c *connection, after events.ID) {
 	if err == nil {
 		err = s.watcher.add(c)
 	}
-	if err != nil { // the client has closed it, or the system has no descriptor left
+	if err != nil { // the client has closed it, or no file descriptors are left
 		s.drop(c, closedByClient)
 		return
 	}
@@ -164,7 +162,7 @@ func (s *shard) open(c *connection, after events.ID) {
 // deliver writes a frame to the listeners of a topic that may see it.
 func (s *shard) deliver(t *topic, f *frame) {
 	here := s.topics[t]
-	for i := len(here) - 1; i >= 0; i-- { // backwards: the last one takes the place of one that is dropped
+	for i := len(here) - 1; i >= 0; i-- { // backwards: the last one moves to the index of a dropped one
 		s.frame(here[i], f)
 	}
 }
@@ -188,7 +186,7 @@ func (s *shard) frame(c *connection, f *frame) {
 	}
 }
 
-// write gives the socket what it takes now, what is queued first, and queues the rest.
+// write writes queued bytes first, then bytes, and queues what the socket does not accept.
 func (s *shard) write(c *connection, bytes []byte) {
 	if len(c.queue) > 0 && !s.flush(c) {
 		return
@@ -216,7 +214,7 @@ func (s *shard) write(c *connection, bytes []byte) {
 	s.queued += len(bytes)
 }
 
-// tick writes what is queued, sends keep-alives and ends what expired or stalled.
+// tick writes queued bytes, sends keep-alives and drops expired or stalled connections.
 func (s *shard) tick(length int64) {
 	for i := len(s.all) - 1; i >= 0; i-- {
 		c := s.all[i]
@@ -227,7 +225,7 @@ func (s *shard) tick(length int64) {
 		if c.held != nil {
 			continue
 		}
-		c.ping, c.full = min(c.ping, s.now+int64(s.cfg.KeepAlive)), min(c.full, s.now) // where the clock was set back
+		c.ping, c.full = min(c.ping, s.now+int64(s.cfg.KeepAlive)), min(c.full, s.now) // in case the clock was set back
 		if len(c.queue) > 0 && !s.flush(c) {
 			continue
 		}
@@ -238,7 +236,7 @@ func (s *shard) tick(length int64) {
 	}
 }
 
-// flush reports whether the connection is still there.
+// flush writes queued bytes. It reports whether the connection is still open.
 func (s *shard) flush(c *connection) bool {
 	n, err := c.write(c.queue)
 	if err != nil {
@@ -261,7 +259,7 @@ func (s *shard) flush(c *connection) bool {
 	return true
 }
 
-// stop sends every client away; one whose stream is about to start follows when it has.
+// stop sends every client away. A client whose stream is about to start follows right after.
 func (s *shard) stop() {
 	s.ending = true
 	for i := len(s.all) - 1; i >= 0; i-- {
@@ -271,10 +269,10 @@ func (s *shard) stop() {
 	}
 }
 
-// bid asks a client to come back at a random time, where the next relay is, and closes.
+// bid asks a client to reconnect after a random delay, to another relay, and closes the connection.
 func (s *shard) bid(c *connection) {
 	if len(c.queue) == 0 {
-		// Failing is no harm: the connection ends either way.
+		// An error does no harm: the connection ends anyway.
 		_, _ = c.write(fmt.Appendf(nil, "retry: %d\n\n", 500+rand.N(4500)))
 	}
 	s.drop(c, relayStops)

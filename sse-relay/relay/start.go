@@ -11,12 +11,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// begin writes the start of a stream, with what the client missed, and hands the connection to its
-// shard. resume is the id of the last event that the client has; empty for none. It reports how many
-// events were replayed. An error means that the connection was dropped.
+// begin writes the start of a stream and the replay, then hands the connection to its shard. resume is the id of the
+// last event that the client has; empty for none. It returns the number of replayed events. After an error the
+// connection is dropped.
 func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resume string) (int, error) {
-	// Live first, replay second: what happens in between is held back and nothing is missed.
-	ends := context.WithoutCancel(ctx) // what becomes of the connection is told also where its client has left by now
+	// Join first, replay second: events in between are held, so none is lost.
+	ends := context.WithoutCancel(ctx) // the end of the connection is reported even if its client has left
 	socket := c.socket
 	tail, joined := c.topic.join(ctx, c)
 	if !joined {
@@ -33,19 +33,19 @@ func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resum
 	return s.replayed, nil
 }
 
-// start is the state of one beginning stream.
+// start is the state of a stream that is starting.
 type start struct {
 	hub      *hub
 	c        *connection
-	socket   *net.TCPConn // the connection's own field is its shard's
-	after    events.ID    // live events from here on
+	socket   *net.TCPConn // the shard owns the field of the connection
+	after    events.ID    // live events start after this one
 	replayed int
 }
 
 func (s *start) run(ctx context.Context, extra http.Header, resume string, tail events.ID) error {
 	opening := opening(extra) + retryLine()
 	if resume == "" {
-		// The id alone makes no event, but a client that is cut off before the first one can resume.
+		// An id alone is no event, but a client that is cut off before the first event can resume from it.
 		return s.write([]byte(opening + "id: " + tail.String() + "\n\n"))
 	}
 	if err := s.write([]byte(opening + "\n")); err != nil {
@@ -61,11 +61,11 @@ func (s *start) run(ctx context.Context, extra http.Header, resume string, tail 
 	return s.replay(ctx, from, tail)
 }
 
-// replay writes what lies behind from, up to tail.
+// replay writes the events after from, up to tail.
 func (s *start) replay(ctx context.Context, from, tail events.ID) error {
 	to := tail
 	if from.Compare(tail) > 0 {
-		to = from // this relay is behind the one the client came from: nothing to replay
+		to = from // this relay is behind the client's previous one: nothing to replay
 	}
 	for {
 		page, found, err := s.hub.after(ctx, s.c.topic.key, from, &to)
@@ -93,7 +93,7 @@ func (s *start) replay(ctx context.Context, from, tail events.ID) error {
 	}
 }
 
-// lost tells the client that the stream does not have its place any more, and why.
+// lost tells the client that its place is no longer in the stream, and why.
 func (s *start) lost(ctx context.Context, from, tail events.ID) error {
 	if err := s.hub.enter(ctx); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *start) lost(ctx context.Context, from, tail events.ID) error {
 	return s.write(resyncFrame(tail, why).bytes)
 }
 
-// write waits for the client, at most the write timeout; no other client waits with it.
+// write waits for the client, at most for the write timeout. No other client waits with it.
 func (s *start) write(bytes []byte) error {
 	if err := s.socket.SetWriteDeadline(time.Now().Add(s.hub.cfg.WriteTimeout)); err != nil {
 		return err

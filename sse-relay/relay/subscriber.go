@@ -16,17 +16,17 @@ import (
 
 const channelsAtOnce = 500
 
-// subscriber keeps one connection to Redis subscribed to the channels that are wanted.
+// subscriber keeps one Redis connection subscribed to the wanted channels.
 type subscriber struct {
 	rdb   redis.UniversalClient
 	log   *slog.Logger
 	hub   *hub
 	wake  chan struct{}
-	alive atomic.Bool // subscribed, for the health answer
+	alive atomic.Bool // subscribed, for the health response
 
 	mu      sync.Mutex
 	wanted  map[string]struct{}
-	changes []change // in the order they were asked for, not yet sent
+	changes []change // in request order, not yet sent
 }
 
 type change struct {
@@ -56,7 +56,7 @@ func (s *subscriber) change(channel string, add bool) {
 	}
 }
 
-// run connects again and again until ctx ends.
+// run reconnects until ctx ends.
 func (s *subscriber) run(ctx context.Context) {
 	wait := newBackoff()
 	for ctx.Err() == nil {
@@ -74,7 +74,7 @@ func (s *subscriber) run(ctx context.Context) {
 	}
 }
 
-// session subscribes on a fresh connection to all that is wanted and serves it until it breaks.
+// session opens a connection, subscribes to all wanted channels and serves until the connection breaks.
 func (s *subscriber) session(ctx context.Context) error {
 	s.mu.Lock()
 	channels := slices.Collect(maps.Keys(s.wanted))
@@ -96,15 +96,15 @@ func (s *subscriber) session(ctx context.Context) error {
 	var group sync.WaitGroup
 	group.Go(func() {
 		cancel(s.maintain(session, ps, heard))
-		ps.Close() // ends the receiving below
+		ps.Close() // ends receive below
 	})
-	// What is heard is handed on under ctx: a broken session must not cut a delivery short.
+	// Received messages are handled under ctx: a broken session must not interrupt a delivery.
 	cancel(s.receive(ctx, ps, heard))
 	group.Wait()
 	return context.Cause(session)
 }
 
-// maintain sends changes of the subscription, and pings; a Redis that answers nothing ends it.
+// maintain sends subscription changes and pings. When Redis does not answer, it ends the session.
 func (s *subscriber) maintain(ctx context.Context, ps *redis.PubSub, heard *atomic.Int64) error {
 	ticker := time.NewTicker(s.hub.cfg.RedisPing)
 	defer ticker.Stop()
@@ -133,7 +133,7 @@ func (s *subscriber) send(ctx context.Context, ps *redis.PubSub) error {
 	s.changes = nil
 	s.mu.Unlock()
 	for len(changes) > 0 {
-		var run []string // neighbours of the same kind go together
+		var run []string // consecutive changes of the same kind are sent together
 		for len(run) < len(changes) && len(run) < channelsAtOnce && changes[len(run)].add == changes[0].add {
 			run = append(run, changes[len(run)].channel)
 		}

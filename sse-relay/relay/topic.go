@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// maxWaiting bounds the live events a topic keeps while it reads its stream; with more it reads again.
+// maxWaiting limits the live events that a topic holds while it reads its stream. With more it reads again.
 const maxWaiting = 1000
 
 // topic is one stream of one tenant, with the channel of the same name.
@@ -19,25 +19,25 @@ type topic struct {
 	tenant    uuid.UUID
 	hub       *hub
 	listeners atomic.Int64 // raised under hub.mu only, so that the topic is not forgotten meanwhile
-	unused    bool         // no listener at the last look; under hub.mu
+	unused    bool         // no listener at the last check; guarded by hub.mu
 	ready     chan struct{}
 
 	mu      sync.Mutex
-	known   bool      // last is known
-	last    events.ID // newest event handed to the shards
+	known   bool      // last is set
+	last    events.ID // newest event sent to the shards
 	syncing bool      // the stream is being read: live events wait
-	again   bool      // and must be read once more
+	again   bool      // the stream must be read once more
 	waiting []events.Message
 }
 
-// join makes the connection a listener, held back, and returns the newest event it will not get.
+// join adds the connection as a listener, held, and returns the newest event that it will not get.
 func (t *topic) join(ctx context.Context, c *connection) (events.ID, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last, c.shard.send(ctx, command{kind: joinIt, connection: c})
 }
 
-// live takes an event from the channel.
+// live handles an event from the channel.
 func (t *topic) live(ctx context.Context, m events.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,7 +51,7 @@ func (t *topic) live(ctx context.Context, m events.Message) {
 	}
 }
 
-// deliver hands an event to every shard, once. The caller holds t.mu.
+// deliver sends an event to every shard, once. The caller holds t.mu.
 func (t *topic) deliver(ctx context.Context, m events.Message) {
 	if m.ID.Compare(t.last) <= 0 {
 		return
@@ -69,8 +69,7 @@ func (t *topic) toShards(ctx context.Context, f *frame) {
 	}
 }
 
-// subscribed starts to read the stream: whatever was published before the subscription took effect
-// is only there.
+// subscribed starts to read the stream: events from before the subscription are only there.
 func (t *topic) subscribed(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +81,7 @@ func (t *topic) subscribed(ctx context.Context) {
 	t.hub.tasks.Go(func() { t.sync(ctx) })
 }
 
-// sync reads the stream until it has caught up with the channel, however often Redis fails.
+// sync reads the stream until it has caught up with the channel, and retries when Redis fails.
 func (t *topic) sync(ctx context.Context) {
 	for wait := newBackoff(); ctx.Err() == nil; {
 		if err := t.catchUp(ctx); err != nil {
@@ -132,7 +131,7 @@ func (t *topic) catchUp(ctx context.Context) error {
 	}
 }
 
-// restart begins at the end of the stream. Listeners that were there already have missed something.
+// restart continues at the end of the stream. Existing listeners have missed events.
 func (t *topic) restart(ctx context.Context) error {
 	if err := t.hub.enter(ctx); err != nil {
 		return err

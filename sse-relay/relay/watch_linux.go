@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// watcher notices clients that close their connection: one epoll set for all of them.
+// watcher detects clients that close their connection, with one epoll set for all.
 type watcher struct {
 	set    int
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ func newWatcher() (*watcher, error) {
 	return &watcher{set: set}, nil
 }
 
-// add watches c until it is removed, which must happen before its descriptor is closed.
+// add watches c until it is removed. It must be removed before its descriptor is closed.
 func (w *watcher) add(c *connection) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -40,7 +40,7 @@ func (w *watcher) add(c *connection) error {
 	return nil
 }
 
-// remove forgets c; closing its descriptor takes it out of the epoll set.
+// remove forgets c. Closing the descriptor removes it from the epoll set.
 func (w *watcher) remove(c *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,7 +49,7 @@ func (w *watcher) remove(c *connection) {
 	}
 }
 
-// run tells shards of connections that their clients have closed, until ctx ends.
+// run reports closed connections to their shards until ctx ends.
 func (w *watcher) run(ctx context.Context) error {
 	defer syscall.Close(w.set)
 	seen := make([]syscall.EpollEvent, 256)

@@ -4,7 +4,7 @@ package relay
 
 import "context"
 
-// watcher does nothing here: a closed connection is noticed by the second keep-alive.
+// watcher does nothing here: the second keep-alive detects a closed connection.
 type watcher struct{}
 
 func newWatcher() (*watcher, error)              { return &watcher{}, nil }

@@ -1,4 +1,4 @@
-// Package api wires the slices of functions/api: everything that answers JSON. It links no image library.
+// Package api wires the slices of functions/api, which answers all JSON requests. It links no image library.
 package api
 
 import (
@@ -66,7 +66,7 @@ type Config struct {
 	Telemetry telemetry.Config
 }
 
-// New makes the function's router.
+// New builds the router of the function.
 func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate(), c.Telemetry.Validate()); err != nil {
 		return nil, nil, err
@@ -135,7 +135,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	plugin.Routes(a, d, plugins, key, base.Publish, base.Added)
 }
 
-// Describe is the router without anything behind it, for the interface description.
+// Describe builds the router without services behind it, for the OpenAPI description.
 func Describe() *httpapi.API {
 	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
 	routes(a, &app.Base{}, nil, nil, nil, Config{})

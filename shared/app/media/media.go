@@ -1,4 +1,4 @@
-// Package media wires functions/media: page images, covers, files and what is within them. It links libvips.
+// Package media wires functions/media: page images, covers, files and their contents. It links libvips.
 package media
 
 import (
@@ -26,11 +26,11 @@ type Config struct {
 	CDN cdn.Config
 }
 
-// maxStreamed is how many bytes of files one answer of a function of Lambda can hold, which ends at 200 MB
-// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-response-streaming.html), with what an archive adds.
+// maxStreamed limits the file bytes in one response of a Lambda function. Lambda ends a response at 200 MB
+// (https://docs.aws.amazon.com/lambda/latest/dg/configuration-response-streaming.html), and an archive adds some bytes.
 const maxStreamed = 190 << 20
 
-// New makes the function's router.
+// New builds the router of the function.
 func New(c Config) (*httpapi.API, *app.Base, error) {
 	if err := errors.Join(c.Reading.Validate(), c.CDN.Validate()); err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	})
 }
 
-// Routes adds the image and file operations, and where the CDN delivers, what it asks.
+// Routes adds the image and file operations, and the endpoints that the CDN calls when it delivers pages.
 func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
 	reader := c.Reader(base.Library)
 	pages := page.NewServer(page.Server{Finder: page.NewFinder(base.Database), Content: reader, Media: base.Media, Bucket: base.Bucket,

@@ -1,4 +1,4 @@
-// Package operator wires functions/operator: what the operator of an installation does to its tenants.
+// Package operator wires functions/operator: the commands with which the operator of an installation manages tenants.
 package operator
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// Config of the function. It opens the database as longbox_system only.
+// Config of the function. It connects to the database as longbox_system only.
 type Config struct {
 	SystemURL string `env:"DATABASE_SYSTEM_URL,required"`
 	Blob      blob.Config
@@ -21,10 +21,10 @@ type Config struct {
 	Seal      seal.Config
 }
 
-// statementTimeout bounds one round trip: a batch of rows, never a whole tenant.
+// statementTimeout limits one round trip. A round trip handles a batch of rows, never a whole tenant.
 const statementTimeout = time.Minute
 
-// New makes what the commands work on.
+// New builds the operator, on which the commands run.
 func New(c Config) (*operator.Operator, *app.Base, error) {
 	key, err := seal.New(c.Seal)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package plugin wires functions/plugin: the processes of plugins, and nothing else of Longbox.
+// Package plugin wires functions/plugin, which runs the processes of plugins and uses nothing else of Longbox.
 package plugin
 
 import (
@@ -21,13 +21,12 @@ type Config struct {
 	Token    string     `env:"PLUGIN_TOKEN"` // what callers must say; none in Lambda, which knows who may invoke the function
 }
 
-// Function answers calls.
+// Function answers plugin calls.
 type Function struct {
 	Host  *host.Host
 	token string
 }
 
-// New makes the function.
 func New(c Config) (*Function, error) {
 	h, err := host.New(c.Host)
 	if err != nil {
@@ -36,7 +35,7 @@ func New(c Config) (*Function, error) {
 	return &Function{h, c.Token}, nil
 }
 
-// Invoke answers one call of an invocation.
+// Invoke answers one Lambda invocation: a plugin call.
 func (f *Function) Invoke(ctx context.Context, payload json.RawMessage) (any, error) {
 	var call plug.Call
 	if err := json.Unmarshal(payload, &call); err != nil {
@@ -45,14 +44,14 @@ func (f *Function) Invoke(ctx context.Context, payload json.RawMessage) (any, er
 	return f.Host.Do(ctx, call), nil
 }
 
-// Handler answers calls as a server: POST /call with the token, and GET /health.
+// Handler answers plugin calls over HTTP: POST /call with the token, and GET /health.
 func (f *Function) Handler() (http.Handler, error) {
 	if f.token == "" {
 		return nil, errors.New("PLUGIN_TOKEN: must be set, or everybody on this machine could run programs")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "ok\n") // a client that has left
+		_, _ = io.WriteString(w, "ok\n") // the client has left
 	})
 	mux.HandleFunc("POST /call", func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+f.token)) != 1 {
@@ -66,8 +65,8 @@ func (f *Function) Handler() (http.Handler, error) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)                     // as the runtime does: what was counted is what is sent
-		_ = e.Encode(f.Host.Do(r.Context(), call)) // a client that has left
+		e.SetEscapeHTML(false)                     // as the Lambda runtime does: the size that was counted is the size that is sent
+		_ = e.Encode(f.Host.Do(r.Context(), call)) // the client has left
 	})
 	return mux, nil
 }

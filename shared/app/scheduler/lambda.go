@@ -11,23 +11,22 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan"
 )
 
-// invocation is what the scheduler is asked for in Lambda: an event of EventBridge, of which only the kind matters, or
-// {"start": true}.
+// invocation is the payload in Lambda: an EventBridge event, whose kind alone matters, or {"start": true}.
 type invocation struct {
 	Start      bool   `json:"start"`
 	DetailType string `json:"detail-type"`
 }
 
-// did is the answer.
+// did is the result of an invocation.
 type did struct {
 	Started int       `json:"started"` // scans of libraries that are scanned on start
 	Round   time.Time `json:"round"`
 }
 
-// Invoked answers one invocation in Lambda: a round.
+// Invoked runs one round for a Lambda invocation.
 //
-// Outside Lambda a start of the process is a start of the server, and libraries that are scanned on start are. In
-// Lambda processes come and go unseen, so a start is what the operator calls one: {"start": true}, sent at the end of a
+// Outside Lambda, a start of the process is a start of the server, which also scans the libraries with scan on start.
+// In Lambda, processes start at any time. There the operator reports a start with {"start": true}, sent at the end of a
 // deployment.
 func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, error) {
 	var v invocation
@@ -54,14 +53,15 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	return out, s.Round(ctx, out.Round)
 }
 
-// A paused database needs about 15 s to wake, 30 after a day. What is left of an invocation's minute is for the round.
+// A paused database needs about 15 s to wake, or 30 s after a day. The rest of the invocation's minute is for the
+// round.
 const (
 	wakes    = 35 * time.Second
 	askAgain = 500 * time.Millisecond
 )
 
-// awake waits for a database that was paused: by the hour it is mostly this invocation that wakes it, and one that
-// fails raises an alarm.
+// awake waits for a paused database. The hourly invocation usually wakes it, and a failed invocation would raise an
+// alarm.
 func (s *Scheduler) awake(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, wakes)
 	defer cancel()

@@ -39,30 +39,30 @@ type Config struct {
 	app.Config
 	SystemURL string        `env:"DATABASE_SYSTEM_URL,required"`
 	Every     time.Duration `env:"SCHEDULER_EVERY" envDefault:"5s"`
-	Within    time.Duration // a round of Run ends; zero is ten minutes
+	Within    time.Duration // time limit of a round of Run; zero is ten minutes
 }
 
-// Scheduler does its rounds.
+// Scheduler runs the rounds.
 type Scheduler struct {
 	base    *app.Base
 	system  *db.DB
 	every   time.Duration
 	within  time.Duration
 	scans   *scan.Settler
-	expires bool // the store of renditions has no lifecycle rule of its own
+	expires bool // the media store has no lifecycle rules, so the scheduler deletes expired objects
 	cleaned time.Time
 }
 
-// cleanEvery is how often old tasks, figures, tokens, renditions and covers are cleared away.
+// cleanEvery is the interval at which old tasks, metrics, tokens, renditions and covers are deleted.
 const cleanEvery = time.Hour
 
-// measureFor is how long tenants are measured in one round: a third of what an invocation has.
+// measureFor limits the time for measuring tenants in one round, to a third of an invocation.
 const measureFor = 20 * time.Second
 
-// fillFor is how long each of the fills goes on in one round, after the upgrade that brought it.
+// fillFor limits the time of each backfill in one round. Backfills run after the upgrade that added them.
 const fillFor = 5 * time.Second
 
-// sweepFor is how long releases are deleted in one round whose sources have gone.
+// sweepFor limits the time in one round for deleting the releases of removed sources.
 const sweepFor = 5 * time.Second
 
 // New prepares the rounds.
@@ -84,8 +84,8 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	})
 }
 
-// Run does a round at the start and one every few seconds until ctx ends. It begins when there is a database: scans on
-// start are asked for once.
+// Run does a round at the start and then one every few seconds until ctx ends. It waits for the database first, because
+// scans on start are requested only once.
 func (s *Scheduler) Run(ctx context.Context) {
 	for err := s.awake(ctx); err != nil; err = s.awake(ctx) {
 		if ctx.Err() != nil {
@@ -106,8 +106,8 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// bounded ends what takes too long: a statement whose answer never comes, since the database's machine is gone, must
-// not be the last one.
+// bounded runs do with a time limit. A statement without a response, because the database host is gone, must not block
+// the scheduler forever.
 func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx context.Context) error) {
 	limited, cancel := context.WithTimeout(ctx, s.within)
 	defer cancel()
@@ -116,8 +116,8 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 	}
 }
 
-// Round does everything that is due now. What fails does not keep the rest from being done, except for the database:
-// where it cannot be reached, that is said once.
+// Round does everything that is due now. A failed step does not stop the others, except when the database is
+// unreachable: this is reported once.
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
@@ -142,7 +142,7 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}
-	err = errors.Join(err, s.scans.All(ctx, s.system)) // last, since one of very many books that have moved takes its time
+	err = errors.Join(err, s.scans.All(ctx, s.system)) // last, because after a move of very many books one takes long
 	if now.Sub(s.cleaned) < cleanEvery {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket, measureFor))
 }
 
-// tell says that a task has ended whose worker has died; of a scan that is said where it is settled.
+// tell publishes the end of a task whose worker has died. The event of a scan is sent where the scan is settled.
 func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
 	if h.Type == task.ScanLibrary {
 		s.scans.Ended(ctx, h.Tenant, h.ID)
@@ -165,8 +165,8 @@ func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
 	s.base.Publish(ctx, h.Tenant, e)
 }
 
-// expire deletes page renditions and exports past their time, and what was stored of an object by a process that died.
-// A bucket of AWS has lifecycle rules for it, which cost no listing.
+// expire deletes expired page renditions and exports, and uploads that a dead process left unfinished. An AWS bucket
+// has lifecycle rules instead, which need no listing.
 func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if !s.expires {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// Handle works on one event of an invocation in Lambda, with whose time ctx ends: a batch of messages, of which those
-// are named in the answer that must come again, or a notification of the store.
+// Handle processes one Lambda event: a batch of SQS messages or an S3 notification. For SQS it returns the messages to
+// retry. ctx ends with the invocation.
 func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, error) {
 	var source struct {
 		Records []struct {
@@ -45,7 +45,7 @@ func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, erro
 	}
 }
 
-// batch works on the messages at once, as far as there are slots.
+// batch processes the messages concurrently, as far as there are free slots.
 func (w *Worker) batch(ctx context.Context, messages []events.SQSMessage) events.SQSEventResponse {
 	out := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	var mu sync.Mutex
@@ -70,8 +70,8 @@ func (w *Worker) batch(ctx context.Context, messages []events.SQSMessage) events
 	return out
 }
 
-// begin renews leases until the end that it returns is called, and sets the times by which handlers should stop and
-// must have stopped: in between they save their place.
+// begin renews leases until the returned function is called. It sets two deadlines: at the first, handlers should stop;
+// at the second, they are cancelled. In between they save their place.
 func (w *Worker) begin(ctx context.Context) (context.Context, func()) {
 	beating, cancelBeat := context.WithCancel(context.WithoutCancel(ctx))
 	var beat sync.WaitGroup
@@ -87,7 +87,7 @@ func (w *Worker) begin(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { endBeat(); cancel(); cancelPause() }
 }
 
-// queueOf is the queue with the ARN, or nil when it is none of the configured ones.
+// queueOf returns the configured queue with the ARN, or nil.
 func (w *Worker) queueOf(arn string) *queue.Queue {
 	for _, q := range []*queue.Queue{w.tasks, w.dead, w.objects} {
 		if q != nil && queue.Name(q.URL()) == queue.Name(arn) {
@@ -97,8 +97,8 @@ func (w *Worker) queueOf(arn string) *queue.Queue {
 	return nil
 }
 
-// isDead tells whether messages of the queue were given up elsewhere: by its name, or because they were moved there
-// from the tasks' queue.
+// isDead reports whether the queue is a dead-letter queue: it has the configured name, or its messages were moved there
+// from the task queue.
 func (w *Worker) isDead(arn, movedFrom string) bool {
 	if w.dead != nil {
 		return queue.Name(arn) == queue.Name(w.dead.URL())

@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// message does what one message asks for, and keeps it hidden from others meanwhile. An error lets it come again, later
-// each time: the queue gives it up after a few.
+// message processes one message and meanwhile hides it from other workers. After an error it is retried, with growing
+// delays, until the queue gives up after a few receives.
 func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, dead bool) error {
 	working, stop := context.WithCancel(ctx)
 	hidden := make(chan struct{})
@@ -26,7 +26,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 	if q != nil {
 		wait := min(15*time.Minute, 5*time.Second<<min(m.Receives, 10))
 		if ctx.Err() != nil {
-			wait = 0 // only this worker is at its end
+			wait = 0 // only this worker stops
 		}
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		defer cancel()
@@ -47,8 +47,8 @@ func (w *Worker) do(ctx context.Context, m queue.Message, dead bool) error {
 	return w.Take(ctx, m.Body)
 }
 
-// keepHidden extends the message's visibility as the lease of its task is renewed: when this worker dies, the message
-// is another's soon.
+// keepHidden extends the message's visibility timeout whenever the lease of its task is renewed. If this worker dies,
+// another one soon gets the message.
 func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message) {
 	if q == nil {
 		return
@@ -68,7 +68,7 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 	}
 }
 
-// visibility of a message is the lease of its task, in whole seconds.
+// visibility returns the visibility timeout of a message: the lease of its task, at least a second.
 func (w *Worker) visibility() time.Duration {
 	lease := w.Lease
 	if lease == 0 {
@@ -77,7 +77,8 @@ func (w *Worker) visibility() time.Duration {
 	return max(lease, time.Second)
 }
 
-// isNotification tells whether a message is the store's: {"Records": ...} of S3, or its test when a bucket is set up.
+// isNotification reports whether the store sent the message: {"Records": ...} from S3, or the test event of a new
+// notification rule.
 func isNotification(body string) bool {
 	var n struct {
 		Records json.RawMessage

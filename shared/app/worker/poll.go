@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// Run works until ctx ends, then gives back what it holds: on the messages of the queues where they are set, else on
-// the tasks of the table.
+// Run works until ctx ends, then gives back unfinished tasks. It takes messages from the configured queues, or tasks
+// from the table.
 func (w *Worker) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	if w.objects != nil {
@@ -32,13 +32,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// How long after its start a worker removes folders of plugins that are no more, and after how long again.
+// firstSweep and nextSweep are the delays before a worker's first and later removals of leftover plugin folders.
 const (
 	firstSweep = time.Minute
 	nextSweep  = time.Hour
 )
 
-// sweeps removes these folders now and then, until ctx ends. Tasks do not wait for it.
+// sweeps removes the folders of deleted plugins periodically, until ctx ends. Tasks do not wait for it.
 func (w *Worker) sweeps(ctx context.Context) {
 	timer := time.NewTimer(firstSweep)
 	defer timer.Stop()
@@ -61,7 +61,7 @@ func (w *Worker) sweeps(ctx context.Context) {
 	}
 }
 
-// poll receives messages, as many as it can work on at once, and deletes what is done.
+// poll receives as many messages as there are free slots, and deletes the processed ones.
 func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 	free := make(chan struct{}, n)
 	var working sync.WaitGroup
@@ -69,7 +69,7 @@ func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 	for ctx.Err() == nil {
 		select {
 		case free <- struct{}{}:
-			<-free // only this loop takes places
+			<-free // only this loop takes slots
 		case <-ctx.Done():
 			return
 		}

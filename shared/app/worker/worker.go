@@ -1,4 +1,4 @@
-// Package worker wires functions/worker: the tasks of all tenants.
+// Package worker wires functions/worker, which runs the tasks of all tenants.
 package worker
 
 import (
@@ -49,7 +49,7 @@ type Config struct {
 	Margin    time.Duration `env:"WORKER_MARGIN" envDefault:"10s"` // before an invocation's end, to save the place
 }
 
-// Validate names the setting that is out of its bounds.
+// Validate returns an error that names a setting out of bounds.
 func (c Config) Validate() error {
 	switch {
 	case c.Slots < 1 || c.Slots > 64:
@@ -70,19 +70,18 @@ func (c Config) Validate() error {
 	return errors.Join(c.Reading.Validate(), c.Plugins.Validate())
 }
 
-// Worker is the function: the tasks of all tenants, and the store's notifications of changed objects.
+// Worker runs the tasks of all tenants and handles the store's notifications of changed objects.
 type Worker struct {
 	*task.Runner
-	// Objects handles one S3 notification ({"Records": [...]}). An error lets the message come again.
+	// Objects handles one S3 notification ({"Records": [...]}). After an error the message is retried.
 	Objects func(ctx context.Context, body json.RawMessage) error
 
-	tasks, dead, objects *queue.Queue // nil where they are not set
+	tasks, dead, objects *queue.Queue // nil when not configured
 	margin               time.Duration
 	parallel             int
-	sweep                func(ctx context.Context) (int, error) // removes folders of plugins that are no more
+	sweep                func(ctx context.Context) (int, error) // removes the folders of deleted plugins
 }
 
-// New makes the worker.
 func New(c Config) (*Worker, *app.Base, error) {
 	if err := c.Validate(); err != nil {
 		return nil, nil, err
@@ -175,7 +174,7 @@ func handlers(base *app.Base, c Config, s *scanner.Scanner, covers *rendition.Ma
 	}
 }
 
-// open opens the queues that are set.
+// open opens the configured queues.
 func (w *Worker) open(c queue.Config) error {
 	for _, q := range []struct {
 		name, url string

@@ -1,5 +1,5 @@
-// Package rig is what stands around a relay in its tests and measurements: an API that knows
-// accounts, and a client that reads a stream.
+// Package rig provides the surroundings of a relay for tests and benchmarks: a fake API with accounts, and a client
+// that reads a stream.
 package rig
 
 import (
@@ -25,46 +25,46 @@ func Reader(tenant uuid.UUID) Account {
 	return Account{Tenant: tenant, User: uuid.New(), Permissions: []string{"LibrariesRead", "SeriesRead", "BooksRead", "PagesRead", "SeesAll"}}
 }
 
-// burst is how many questions the API says that it answers at once; it answers all.
+// burst is the burst size that the API announces. It enforces no limit.
 const burst = 200
 
-// API answers GET /api/v1/auth/stream as the real one does.
+// API answers GET /api/v1/auth/stream like the real one.
 type API struct {
 	mu       sync.Mutex
 	accounts map[string]Account
 	override http.HandlerFunc
 	asked    map[string]int
-	counted  map[string]int // of these, not about the events stream
+	counted  map[string]int // requests that count against the rate limit: for other streams than events
 	last     *http.Request
 }
 
-// NewAPI returns an API that knows nobody.
+// NewAPI returns an API without accounts.
 func NewAPI() *API {
 	return &API{accounts: map[string]Account{}, asked: map[string]int{}, counted: map[string]int{}}
 }
 
-// Set makes the API know the token.
+// Set registers the token.
 func (a *API) Set(token string, account Account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.accounts[token] = account
 }
 
-// Remove makes the API refuse the token.
+// Remove makes the API reject the token.
 func (a *API) Remove(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.accounts, token)
 }
 
-// Answer makes the API answer everything with handler; nil ends that.
+// Answer makes handler answer all requests; nil restores the normal behaviour.
 func (a *API) Answer(handler http.HandlerFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.override = handler
 }
 
-// Asked returns how often the token was asked about.
+// Asked returns the number of requests with the token.
 func (a *API) Asked(token string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

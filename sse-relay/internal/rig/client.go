@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Block is one block of a stream: what stands between two empty lines.
+// Block is one block of a stream. Empty lines separate blocks.
 type Block struct {
 	ID, Event, Data, Comment, Retry string
 }
@@ -19,12 +19,12 @@ type Block struct {
 type Client struct {
 	Conn     net.Conn
 	Response *http.Response
-	LastID   string // where to resume: of the last complete block that had one, else what the stream was opened with
+	LastID   string // resume id: of the last complete block with an id, or the one that opened the stream
 	in       *bufio.Reader
 }
 
-// Open connects to the relay at addr and asks for path with the header lines ("Name: value"). It
-// returns once the answer's head is there; the answer may be an error.
+// Open connects to the relay at addr and requests path with the header lines ("Name: value"). It returns when the
+// response header has arrived; the response may be an error.
 func Open(addr, path string, lines ...string) (*Client, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
@@ -33,7 +33,7 @@ func Open(addr, path string, lines ...string) (*Client, error) {
 	return ask(conn, path, lines...)
 }
 
-// ask is Open on a connection that is there already.
+// ask is Open on an existing connection.
 func ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	request := "GET " + path + " HTTP/1.1\r\n"
 	if !strings.HasPrefix(strings.ToLower(strings.Join(lines, "\n")), "host:") {
@@ -61,7 +61,7 @@ func ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	return c, nil
 }
 
-// Next returns the next complete block, or an error when the stream ends or nothing comes for 20 s.
+// Next returns the next complete block. It returns an error when the stream ends or nothing arrives for 20 s.
 func (c *Client) Next() (Block, error) {
 	if err := c.Conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return Block{}, err
@@ -98,7 +98,7 @@ func (c *Client) Next() (Block, error) {
 	}
 }
 
-// NextEvent returns the next block that is an event, or an error when the stream ends or has none for 20 s.
+// NextEvent returns the next block that is an event. It returns an error when the stream ends or has none for 20 s.
 func (c *Client) NextEvent() (Block, error) {
 	for start := time.Now(); ; {
 		b, err := c.Next()
@@ -111,11 +111,10 @@ func (c *Client) NextEvent() (Block, error) {
 	}
 }
 
-// Body returns the rest of an answer that is no stream.
+// Body returns the rest of a response that is not a stream.
 func (c *Client) Body() (string, error) {
 	text, err := io.ReadAll(c.Response.Body)
 	return string(text), err
 }
 
-// Close ends the connection.
 func (c *Client) Close() error { return c.Conn.Close() }
