@@ -68,11 +68,11 @@ type order struct {
 }
 
 type result struct {
-	Version   int64   `json:"version"`             // of the schema, the number of its last step
-	Applied   int     `json:"applied"`             // steps
-	Reindexed int     `json:"reindexed,omitempty"` // indexes made anew, since the system orders text by other rules now
+	Version   int64   `json:"version"`             // number of the last migration
+	Applied   int     `json:"applied"`             // migrations
+	Reindexed int     `json:"reindexed,omitempty"` // indexes rebuilt because the system's collation rules changed
 	Missing   []int64 `json:"missing,omitempty"`
-	Tenant    string  `json:"tenant,omitempty"` // the default one, where there is to be one
+	Tenant    string  `json:"tenant,omitempty"` // name of the default tenant, if there is one
 	Roots     int     `json:"roots,omitempty"`
 	Admin     string  `json:"admin,omitempty"`
 }

@@ -20,26 +20,26 @@ type Config struct {
 
 	APIURL      string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
 	APITimeout  time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
-	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: the API is reached by the host of API_URL, X-Forwarded-Host names the client's
+	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: send API_URL's host, and the client's in X-Forwarded-Host
 	// OriginSecret is sent to an API that answers only its CDN. Of two secrets, separated by a comma, the first is
 	// sent.
 	OriginSecret []string `env:"ORIGIN_SECRET"`
-	CORSOrigins  []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
+	CORSOrigins  []string `env:"CORS_ORIGINS"` // allowed origins of web clients; * for any, without cookies
 	RedisURL     string   `env:"REDIS_URL" envDefault:"redis://127.0.0.1:6379/0"`
 
-	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // a Redis that is silent for more than twice this is left
+	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // reconnect after a silence of more than twice this
 
 	KeepAlive      time.Duration `env:"KEEP_ALIVE" envDefault:"15s"`
-	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`    // a client that reads nothing of what waits for it for so long is dropped
-	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"1048576"` // bytes held for a client whose socket is full
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`    // drop a client that reads nothing for this long
+	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"1048576"` // bytes queued for a client whose socket is full
 	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"20000"`
 	MaxPerUser     int           `env:"MAX_CONNECTIONS_PER_USER" envDefault:"50"`
 	ReplayPage     int           `env:"REPLAY_PAGE" envDefault:"100"` // entries per read of a stream
-	ReplayReads    int           `env:"REPLAY_READS" envDefault:"32"` // reads of streams at the same time
+	ReplayReads    int           `env:"REPLAY_READS" envDefault:"32"` // concurrent reads of streams
 
-	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"` // at the latest then a tenant's access generation is compared
-	AccessMaxAge   time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`  // at the latest then the API is asked again, generation or not
-	AccessGrace    time.Duration `env:"ACCESS_GRACE" envDefault:"1m"`     // a connection that cannot be confirmed for so long is closed
+	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"` // maximum interval between checks of a tenant's access generation
+	AccessMaxAge   time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`  // maximum age of the API's answer, even with the same generation
+	AccessGrace    time.Duration `env:"ACCESS_GRACE" envDefault:"1m"`     // close a connection that is unconfirmed for this long
 }
 
 // Validate names the first setting that is out of bounds.

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Host     host.Config
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"INFO"`
-	Token    string     `env:"PLUGIN_TOKEN"` // what callers must say; none in Lambda, which knows who may invoke the function
+	Token    string     `env:"PLUGIN_TOKEN"` // required of callers; none in Lambda, where IAM decides who may invoke
 }
 
 // Function answers plugin calls.

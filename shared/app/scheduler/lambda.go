@@ -19,7 +19,7 @@ type invocation struct {
 
 // did is the result of an invocation.
 type did struct {
-	Started int       `json:"started"` // scans of libraries that are scanned on start
+	Started int       `json:"started"` // scans of libraries with scan on start
 	Round   time.Time `json:"round"`
 }
 

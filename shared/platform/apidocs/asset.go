@@ -18,7 +18,7 @@ import (
 //go:embed swagger/*.gz page.js page.css
 var files embed.FS
 
-// asset is a file in both encodings; each is made when it is first asked for.
+// asset is a file, plain and gzipped. Each form is built on first use.
 type asset struct {
 	mediaType string
 	etag      func() string
@@ -26,13 +26,13 @@ type asset struct {
 	packed    func() ([]byte, error)
 }
 
-// fromGzip is a file that is kept compressed.
+// fromGzip returns an asset that is stored gzipped.
 func fromGzip(mediaType, name string) *asset {
 	packed := sync.OnceValues(func() ([]byte, error) { return files.ReadFile(name) })
 	return newAsset(mediaType, func() ([]byte, error) { return gunzip(packed()) }, packed)
 }
 
-// fromPlain is content that is compressed here; it must not change.
+// fromPlain returns an asset that is gzipped here. The content must not change.
 func fromPlain(mediaType string, read func() ([]byte, error)) *asset {
 	return newAsset(mediaType, read, sync.OnceValues(func() ([]byte, error) { return compress(read()) }))
 }
@@ -50,7 +50,7 @@ func newAsset(mediaType string, plain, packed func() ([]byte, error)) *asset {
 	return a
 }
 
-// serve answers with the asset, compressed where the client takes that.
+// serve responds with the asset, gzipped if the client accepts that.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")
@@ -95,7 +95,7 @@ func compress(plain []byte, err error) ([]byte, error) {
 	if _, err := z.Write(plain); err != nil {
 		return nil, err
 	}
-	if err := z.Close(); err != nil { // writes what is left
+	if err := z.Close(); err != nil { // flushes the rest
 		return nil, err
 	}
 	return out.Bytes(), nil

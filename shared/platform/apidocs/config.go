@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// Config says whether the description is served, and where its page is besides /api/docs.
+// Config says whether the API description is served, and at which path besides /api/docs.
 type Config struct {
 	Enabled bool   `env:"API_DOCS" envDefault:"false"`
 	Path    string `env:"API_DOCS_PATH" envDefault:"/docs"`
@@ -16,7 +16,7 @@ type Config struct {
 
 var pathShape = lazyregexp.New(`^(/[A-Za-z0-9_-]+)+$`)
 
-// Validate names the setting that is out of its bounds.
+// Validate returns an error that names the setting out of bounds.
 func (c Config) Validate() error {
 	switch {
 	case !pathShape.MatchString(c.Path):

@@ -17,7 +17,7 @@ import (
 
 const sessionScheme = "session"
 
-// JSON describes the operations of a, indented.
+// JSON returns the OpenAPI description of a, indented.
 func JSON(a *httpapi.API) ([]byte, error) {
 	complete(a)
 	raw, err := json.Marshal(a.OpenAPI())
@@ -32,7 +32,7 @@ func JSON(a *httpapi.API) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// YAML is the same as JSON, in YAML.
+// YAML returns the same description in YAML.
 func YAML(a *httpapi.API) ([]byte, error) {
 	data, err := JSON(a)
 	if err != nil {
@@ -49,8 +49,8 @@ func toYAML(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// complete adds what the types and operations know but their schemas do not say yet. It changes the description
-// only: what requests are checked against was fixed when the operations were registered.
+// complete adds to the schemas what only the types and operations say. It changes the description only: the validation
+// of requests was fixed when the operations were registered.
 func complete(a *httpapi.API) {
 	doc := a.OpenAPI()
 	failure := &huma.Response{Description: "Error", Content: map[string]*huma.MediaType{"application/json": {
@@ -91,8 +91,7 @@ func complete(a *httpapi.API) {
 	}
 }
 
-// allowNull adds null to the values of what may be null: in JSON Schema an enumeration is all that there is, whatever
-// the types say.
+// allowNull adds null to the enum of a nullable schema: in JSON Schema an enum is complete, whatever the type says.
 func allowNull(s *huma.Schema) {
 	if s == nil {
 		return
@@ -109,7 +108,7 @@ func allowNull(s *huma.Schema) {
 	}
 }
 
-// operations are those of a path, by method.
+// operations returns the operations of a path by method.
 func operations(item *huma.PathItem) map[string]*huma.Operation {
 	out := map[string]*huma.Operation{}
 	for method, op := range map[string]*huma.Operation{"GET": item.Get, "PUT": item.Put, "POST": item.Post,
@@ -121,7 +120,7 @@ func operations(item *huma.PathItem) map[string]*huma.Operation {
 	return out
 }
 
-// reach marks the named schemas that s is made of.
+// reach marks the named schemas that s refers to, directly or indirectly.
 func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 	if s == nil {
 		return
@@ -150,8 +149,8 @@ func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 
 var uuidType = reflect.TypeFor[uuid.UUID]()
 
-// describeFields completes the properties of a record: identifiers are UUIDs, arrays of an answer are never null
-// unless tagged so, and a record behind a pointer may be null.
+// describeFields completes the properties of a struct: identifiers are UUIDs, arrays in a response are never null
+// unless tagged so, and a struct behind a pointer may be null.
 func describeFields(t reflect.Type, s *huma.Schema, input bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -195,7 +194,7 @@ func describeField(f reflect.StructField, p *huma.Schema, input, omitted bool) *
 	return p
 }
 
-// optional is the type of the value of an httpapi.Optional.
+// optional returns the value type of an httpapi.Optional.
 func optional(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.Name(), "Optional[") || t.PkgPath() != reflect.TypeFor[httpapi.API]().PkgPath() {
 		return nil, false

@@ -1,3 +1,3 @@
-// Package apidocs describes an API: as OpenAPI 3.1 in JSON and YAML, and on a page that works offline, where a
-// token can be entered and operations tried. All of it is off unless configured.
+// Package apidocs describes an API as OpenAPI 3.1, in JSON and YAML. It also serves an offline page on which users
+// enter a token and try operations. Both are off by default.
 package apidocs

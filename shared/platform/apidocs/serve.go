@@ -11,11 +11,11 @@ import (
 
 const base = "/api/docs"
 
-// policy lets the page run the scripts and styles of this server only, and talk to this server only.
+// policy allows the page to load scripts and styles only from this server, and to connect only to it.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// page names its files by their place below base. It is no template: text/template makes the linker keep every
+// page refers to its files by their path below base. It is not a template: text/template makes the linker keep every
 // method of every type, which would double the size of the program.
 const page = `<!DOCTYPE html>
 <html lang="en">
@@ -37,8 +37,8 @@ const page = `<!DOCTYPE html>
 </html>
 `
 
-// Routes serves the published description at /api/docs/openapi.json and .yaml, and its page at /api/docs and
-// c.Path, to anybody who reaches the server. Where c does not enable it, there is nothing at these paths.
+// Routes serves the description at /api/docs/openapi.json and .yaml, and its page at /api/docs and c.Path. They are
+// public. When c does not enable them, these paths answer 404.
 func Routes(a *httpapi.API, c Config) error {
 	if !c.Enabled {
 		nothing := func(w http.ResponseWriter, r *http.Request) {

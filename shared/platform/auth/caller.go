@@ -13,26 +13,26 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Caller is who sends a request, and the scope its SQL runs in: the database checks account, key and
-// permission in the same round trip that does the work.
+// Caller is the sender of a request and the scope of its SQL. The database checks account, key and permission in the
+// same round trip that does the work.
 type Caller struct {
 	Tenant     uuid.UUID
 	AccountID  uuid.UUID
 	Generation *int32    // of a token or password; nil for an API key
 	KeyHash    []byte    // of an API key; nil otherwise
-	Expires    time.Time // of a token; zero when it does not end by itself
-	Permission string    // what the operation needs; "" is any signed-in user
-	SeesAll    bool      // the operation is for those alone who see every series
-	Forget     func()    // drops the remembered credential when the database refuses it; may be nil
+	Expires    time.Time // of a token; zero when it does not expire
+	Permission string    // required by the operation; "" means any signed-in user
+	SeesAll    bool      // only for callers who see every series
+	Forget     func()    // drops the cached credential when the database refuses it; may be nil
 
-	// Who the caller is, known once the database was entered.
+	// Set when the database was entered.
 	Username      string
 	Email         string
 	Role          string
 	EmailVerified bool
 	Extra         []string // permissions beyond the role's
 	Permissions   []string // effective: role and extra, limited by the key's
-	Limited       bool     // sees only the series that sharing tags leave
+	Limited       bool     // sees only some series, because of sharing tags
 	Entered       bool
 }
 
@@ -58,8 +58,8 @@ func (c *Caller) Enter(b *pgx.Batch) {
 	}
 }
 
-// May tells whether the entered caller holds the permission.
+// May reports whether the caller, once entered, has the permission.
 func (c *Caller) May(permission string) bool { return slices.Contains(c.Permissions, permission) }
 
-// CallerOf is the caller of a request, or nil on a public operation.
+// CallerOf returns the caller of a request, or nil on a public operation.
 func CallerOf(ctx context.Context) *Caller { c, _ := db.ScopeOf(ctx).(*Caller); return c }

@@ -1,5 +1,5 @@
-// Package auth holds credentials and what they allow: permissions and roles, signed access tokens, API keys,
-// password hashes, and the Caller in whose name a request's SQL runs.
+// Package auth holds credentials and permissions: roles, signed access tokens, API keys, password hashes, and the
+// Caller as whom the SQL of a request runs.
 package auth
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The permissions, as written on output. `libraries:read` and `libraries-read` are understood.
+// Permissions, as written in responses. ParsePermission also accepts `libraries:read` and `libraries-read`.
 const (
 	LibrariesRead     = "LibrariesRead"
 	LibrariesWrite    = "LibrariesWrite"
@@ -40,7 +40,7 @@ const (
 	SystemAdmin       = "SystemAdmin"
 )
 
-// The roles, each with the permissions of the ones before it.
+// Roles. Each has the permissions of the ones before it.
 const (
 	Reader     = "reader"
 	Maintainer = "maintainer"
@@ -71,12 +71,12 @@ func RolePermissions(role string) []string {
 	}
 }
 
-// AllPermissions are all there are.
+// AllPermissions returns all permissions.
 func AllPermissions() []string {
 	return slices.Concat(readerPermissions, maintainerPermissions, adminPermissions)
 }
 
-// ParsePermission understands `LibrariesRead`, `libraries:read` and `libraries-read` in any case.
+// ParsePermission accepts `LibrariesRead`, `libraries:read` and `libraries-read` in any case.
 func ParsePermission(s string) (string, bool) {
 	key := strings.NewReplacer(":", "", "-", "", "_", "").Replace(s)
 	all := AllPermissions()

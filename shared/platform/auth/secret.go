@@ -24,13 +24,13 @@ const (
 	argonKey    = 32
 )
 
-// slots bounds the memory of hashing: at most this many at once, the rest wait.
+// slots limits the memory for hashing: at most four hashes run at once, the others wait.
 var slots = make(chan struct{}, 4)
 
-// HashPassword makes an argon2id hash in the PHC string format.
+// HashPassword returns an argon2id hash in the PHC string format.
 func HashPassword(password string) string {
 	salt := make([]byte, 16)
-	_, _ = rand.Read(salt) // crypto/rand.Read never fails (it ends the program instead)
+	_, _ = rand.Read(salt) // crypto/rand.Read never returns an error: it crashes the program instead
 	return written(salt, derive(password, salt))
 }
 
@@ -39,11 +39,11 @@ func written(salt, hash []byte) string {
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(hash))
 }
 
-// NoPassword is a well-formed hash that no password matches: checking against it costs the same as a real one,
-// so that an unknown user cannot be told by time.
+// NoPassword returns a well-formed hash that no password matches. A check against it takes as long as a real one, so
+// that timing does not reveal unknown users.
 func NoPassword() string { return written(make([]byte, 16), make([]byte, argonKey)) }
 
-// CheckPassword tells whether the password matches the hash.
+// CheckPassword reports whether the password matches the hash.
 func CheckPassword(hash, password string) (bool, error) {
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
@@ -60,7 +60,7 @@ func CheckPassword(hash, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(want, derive(password, salt)) == 1, nil
 }
 
-// derive takes the password in composed characters (NFC, as RFC 8265 4.2 says), whatever keyboard it was typed on.
+// derive normalises the password to NFC (RFC 8265 section 4.2), so that the keyboard does not matter.
 func derive(password string, salt []byte) []byte {
 	slots <- struct{}{}
 	defer func() { <-slots }()
@@ -69,7 +69,7 @@ func derive(password string, salt []byte) []byte {
 
 var apiKeyShape = lazyregexp.New(`^(lbx_[0-9a-f]{16})_[0-9a-f]{32}$`)
 
-// NewAPIKey makes an API key `lbx_<16 hex>_<32 hex>`. Only prefix and hash are kept.
+// NewAPIKey makes an API key `lbx_<16 hex>_<32 hex>`. Only prefix and hash are stored.
 func NewAPIKey() (key, prefix string, hash []byte) {
 	random := make([]byte, 24)
 	_, _ = rand.Read(random)
@@ -78,7 +78,7 @@ func NewAPIKey() (key, prefix string, hash []byte) {
 	return key, prefix, HashSecret(key)
 }
 
-// APIKeyPrefix is the first two parts of an API key, and whether s has the shape of one.
+// APIKeyPrefix returns the first two parts of an API key, and whether s has the format of one.
 func APIKeyPrefix(s string) (string, bool) {
 	m := apiKeyShape.FindStringSubmatch(s)
 	if m == nil {
@@ -87,7 +87,7 @@ func APIKeyPrefix(s string) (string, bool) {
 	return m[1], true
 }
 
-// NewSecret makes a random opaque token of 32 bytes and the hash to keep.
+// NewSecret returns a random opaque token of 32 bytes and the hash to store.
 func NewSecret() (token string, hash []byte) {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random)
@@ -95,7 +95,7 @@ func NewSecret() (token string, hash []byte) {
 	return token, HashSecret(token)
 }
 
-// HashSecret is SHA-256: enough for secrets that are random and long.
+// HashSecret returns the SHA-256 of s, which is enough for long random secrets.
 func HashSecret(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]

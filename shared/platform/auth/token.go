@@ -12,27 +12,27 @@ import (
 	"github.com/google/uuid"
 )
 
-// Config is how access tokens are signed and how long they live.
+// Config sets how access tokens are signed and how long they are valid.
 type Config struct {
 	SigningKey string        `env:"AUTH_SIGNING_KEY,required"` // base64 of a 32-byte Ed25519 seed
-	Previous   []string      `env:"AUTH_PREVIOUS_KEYS"`        // signing keys of before, whose tokens are still good
+	Previous   []string      `env:"AUTH_PREVIOUS_KEYS"`        // former signing keys, whose tokens are still accepted
 	TokenLife  time.Duration `env:"AUTH_TOKEN_LIFE" envDefault:"24h"`
 }
 
-// maxPrevious bounds the keys that a token is tried with: each costs a signature check.
+// maxPrevious limits the keys that are tried for a token: each try costs a signature check.
 const maxPrevious = 4
 
-// clockAhead is how much the clock of the machine that signed a token may be ahead.
+// clockAhead is the tolerated clock difference to the machine that signed a token.
 const clockAhead = 10 * time.Second
 
-// Tokens signs and checks access tokens: JWT with EdDSA (RFC 8037) and nothing else.
+// Tokens signs and checks access tokens: JWT with EdDSA (RFC 8037) only.
 type Tokens struct {
-	keys   func() keys // made of the seeds on first use: each takes a millisecond, which a start can do without
+	keys   func() keys // derived from the seeds on first use: a millisecond each, saved at the start
 	life   time.Duration
 	parser *jwt.Parser
 }
 
-// NewTokens reads the signing key; an error names the setting.
+// NewTokens reads the signing keys. An error names the setting.
 func NewTokens(c Config) (*Tokens, error) {
 	seed, err := seedOf("AUTH_SIGNING_KEY", c.SigningKey)
 	if err != nil {
@@ -60,7 +60,7 @@ func NewTokens(c Config) (*Tokens, error) {
 	}, nil
 }
 
-// keys are what signs, and what is accepted: the public keys of the signing key and of those before.
+// keys holds the signing key, and the accepted public keys: its own and the former ones.
 type keys struct {
 	private ed25519.PrivateKey
 	ring    jwt.VerificationKeySet
@@ -83,14 +83,14 @@ func seedOf(setting, text string) ([]byte, error) {
 	return seed, nil
 }
 
-// Claims name the tenant, the account and the generation of its credentials; what the account may do is
-// looked up on every request.
+// Claims name the tenant, the account and the generation of its credentials. Permissions are looked up on every
+// request.
 type Claims struct {
 	jwt.RegisteredClaims
 	Generation int32 `json:"gen"`
 }
 
-// Life is how long a token is valid.
+// Life returns how long a token is valid.
 func (t *Tokens) Life() time.Duration { return t.life }
 
 // Sign makes an access token.
@@ -110,8 +110,8 @@ func (t *Tokens) Sign(tenant, account uuid.UUID, generation int32, now time.Time
 	return token, nil
 }
 
-// Verify checks signature, times and tenant. The header of a token chooses nothing: one algorithm, and the few keys
-// of the ring in turn.
+// Verify checks signature, times and tenant. The token's header selects neither algorithm nor key: there is one
+// algorithm, and the few keys of the ring are tried in turn.
 func (t *Tokens) Verify(token string, tenant uuid.UUID) (account uuid.UUID, generation int32, expires time.Time, err error) {
 	var c Claims
 	if _, err := t.parser.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return t.keys().ring, nil }); err != nil {

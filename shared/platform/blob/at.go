@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// At reads one version of an object at any place, in windows that it remembers: the headers of formats that lie
-// scattered over a file are read in small pieces, and often near each other. It is an io.ReaderAt, so the context
-// belongs to the reader, and may be used by several goroutines.
+// At is an io.ReaderAt for one version of an object. It reads in windows and caches them: the headers of some formats
+// are scattered over a file in small pieces, often near each other. It holds the context of its reader, and is safe for
+// concurrent use.
 type At struct {
 	ctx    context.Context
 	store  *Store
 	bucket string
 	object Object
 	window int64
-	before int64 // of a window, in front of what is asked for
+	before int64 // part of a window in front of the requested bytes
 
 	mu     sync.Mutex
-	pieces []piece // the oldest first
-	kept   int64   // bytes of them
-	end    int64   // of the last window: what follows soon after is read in larger ones
+	pieces []piece // oldest first
+	kept   int64   // total size of pieces
+	end    int64   // end of the last window: a read soon after it uses a larger one
 }
 
 type piece struct {
@@ -30,16 +30,16 @@ type piece struct {
 
 const (
 	keptBytes = 4 << 20
-	nearby    = 64 << 10 // the next read is so near that reading on is cheaper than many requests
+	nearby    = 64 << 10 // for a read this near, reading on is cheaper than many requests
 	wide      = 128 << 10
 )
 
-// ReaderAt reads the object in windows of so many bytes; more where a read asks for more.
+// ReaderAt reads the object in windows of this size. A larger read uses a larger window.
 func (s *Store) ReaderAt(ctx context.Context, bucket string, o Object, window int64) *At {
 	return &At{ctx: ctx, store: s, bucket: bucket, object: o, window: window}
 }
 
-// Keep adds what was read of the object in another way. It is kept for good.
+// Keep adds data of the object that was read elsewhere. It is never dropped.
 func (a *At) Keep(off int64, data []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,17 +47,17 @@ func (a *At) Keep(off int64, data []byte) {
 	a.kept += int64(len(data))
 }
 
-// Window changes how much is read at once, and how much of it in front of what is asked for.
+// Window changes the window size, and how much of a window lies in front of the requested bytes.
 func (a *At) Window(n, before int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.window, a.before = n, before
 }
 
-// Size is that of the object.
+// Size returns the size of the object.
 func (a *At) Size() int64 { return a.object.Size }
 
-// Bytes are n bytes from offset: from what is remembered, else by one request.
+// Bytes returns n bytes from off, from the cache or with one request.
 func (a *At) Bytes(off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off+n > a.object.Size {
 		return nil, ErrRange

@@ -1,5 +1,5 @@
-// Package blob speaks the S3 protocol: ranged reads of library objects, and whole objects of the media bucket.
-// It is the only storage there is, in the cloud and on one machine.
+// Package blob is an S3 client: ranged reads of library objects, and whole objects of the media bucket. It is the only
+// storage, in the cloud and on one machine.
 package blob
 
 import (
@@ -27,51 +27,50 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Config is how to reach the two stores. Empty endpoints mean AWS itself. Credentials come from the standard
-// variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them.
+// Config locates the two stores. An empty endpoint means AWS. Credentials come from the standard variables
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, as Lambda sets them.
 type Config struct {
 	LibraryEndpoint string `env:"LIBRARY_S3_ENDPOINT"`
-	LibraryPublic   string `env:"LIBRARY_S3_PUBLIC_ENDPOINT"` // the same server as people reach it, for uploads
+	LibraryPublic   string `env:"LIBRARY_S3_PUBLIC_ENDPOINT"` // the same server at its public address, for uploads
 	MediaEndpoint   string `env:"MEDIA_S3_ENDPOINT"`
 	MediaBucket     string `env:"MEDIA_BUCKET" envDefault:"longbox-media"`
 	Region          string `env:"AWS_REGION" envDefault:"us-east-1"`
 	PathStyle       bool   `env:"S3_PATH_STYLE" envDefault:"false"`
 }
 
-// Library is the store of the library roots. Longbox itself only reads objects there; people upload theirs with
-// addresses that Presign makes.
+// Library returns the store of the library roots. Longbox only reads there; users upload with URLs from Presign.
 func (c Config) Library() *Store { return lazily(c.LibraryEndpoint, c.LibraryPublic, c) }
 
-// Media is the store of everything derived.
+// Media returns the store of all derived objects.
 func (c Config) Media() *Store { return lazily(c.MediaEndpoint, "", c) }
 
-// Store is an S3 endpoint. Its clients are made on first use, and then connect: a function that starts need not wait
-// for what its first request may not want.
+// Store is an S3 endpoint. Its clients are created on first use, so that the start of a function does not wait for
+// them.
 type Store struct{ open func() clients }
 
 type clients struct {
 	client *s3.Client
-	join   func(*s3.Options) // of the calls that join the parts of an upload
+	join   func(*s3.Options) // for calls that join the parts of an upload
 	read   *getter
-	public *url.URL // where people reach the endpoint; nil: at the same address
+	public *url.URL // public address of the endpoint; nil: the same as endpoint
 	near   bool
 }
 
-// Near tells whether the store is on this machine, whose processors it shares with this process.
+// Near reports whether the store runs on this machine and shares its CPUs.
 func (s *Store) Near() bool { return s.open().near }
 
 func lazily(endpoint, public string, c Config) *Store {
 	return &Store{open: sync.OnceValue(func() clients {
 		opened := open(endpoint, c, answerWithin)
 		if public != "" {
-			opened.public, _ = url.Parse(public) // Validate has looked at it
+			opened.public, _ = url.Parse(public) // Validate has checked it
 		}
 		return opened
 	})}
 }
 
-// open is a store that is given up when it takes nothing of what it is sent, or sends nothing of its answer, within a
-// time.
+// open creates the clients of a store. A request fails when the store accepts none of its bytes, or sends none of the
+// response, for this long.
 func open(endpoint string, c Config, within time.Duration) clients {
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns, t.MaxIdleConnsPerHost = 2*maxIdleConns, maxIdleConns
@@ -102,14 +101,13 @@ func open(endpoint string, c Config, within time.Duration) clients {
 		region: c.Region, pathStyle: c.PathStyle, within: within}
 	if endpoint != "" {
 		o.BaseEndpoint = aws.String(endpoint)
-		read.endpoint, _ = url.Parse(endpoint) // Validate has looked at it
+		read.endpoint, _ = url.Parse(endpoint) // Validate has checked it
 	}
 	patient := client.WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = joinWithin })
 	return clients{client: s3.New(o), join: func(o *s3.Options) { o.HTTPClient = &prompt{patient.Do, joinWithin} }, read: read, near: loopback(read.endpoint)}
 }
 
-// patience tries what the SDK tries again, and where a store asks for fewer requests with a 429, as some do where S3
-// says 503.
+// patience retries what the SDK retries, and also status 429: some stores send it where S3 sends 503.
 func patience() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
@@ -125,7 +123,7 @@ func loopback(endpoint *url.URL) bool {
 	return endpoint.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Validate names the setting that is no address.
+// Validate returns an error that names an invalid URL setting.
 func (c Config) Validate() error {
 	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint, "LIBRARY_S3_PUBLIC_ENDPOINT": c.LibraryPublic, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
 		if u, err := url.Parse(v); err != nil || (v != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https")) {
@@ -135,8 +133,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Object is one object as a listing or an answer shows it. ETag is "" where the store has none for it; then
-// size and modification time are its version.
+// Object is an object as listings and responses describe it. If the store has no ETag, it is "", and size and
+// modification time identify the version.
 type Object struct {
 	Key      string
 	Size     int64
@@ -144,7 +142,7 @@ type Object struct {
 	Modified time.Time
 }
 
-// The failures that callers tell apart; anything else means that the store is not reachable or refuses.
+// Errors that callers distinguish. Any other error means that the store is unreachable or refuses the request.
 var (
 	ErrNotFound = errors.New("the object does not exist")
 	ErrChanged  = errors.New("the object has changed")
@@ -153,13 +151,12 @@ var (
 	ErrClosed   = errors.New("the store shows the object but does not open it")
 	ErrArchived = errors.New("the store has archived the object") // Amazon S3 Glacier: it must be restored first
 	ErrBusy     = errors.New("the store is writing the object for another request")
-	// ErrCut is no io.ErrUnexpectedEOF: that is what readers of formats say of a file that is too short.
+	// ErrCut is not io.ErrUnexpectedEOF, which format readers return for a truncated file.
 	ErrCut = errors.New("the store's answer ended early")
 )
 
-// Why says more of a failure to read an object that was listed. A gateway over folders answers 500 for a file that it
-// may not open; what it shows of that tells a link, which is ErrChanged, from a file of which nobody knows better:
-// ErrClosed.
+// Why explains a failed read of a listed object. A gateway over folders answers 500 for a file that it may not open.
+// From what the gateway still shows, Why returns ErrChanged for a link, and ErrClosed for a file that cannot be read.
 func (s *Store) Why(ctx context.Context, bucket string, listed Object, err error) error {
 	var answer *StatusError
 	if !errors.As(err, &answer) || answer.Status != http.StatusInternalServerError {
@@ -167,7 +164,7 @@ func (s *Store) Why(ctx context.Context, bucket string, listed Object, err error
 	}
 	shown, e := s.open().client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &bucket, Key: &listed.Key})
 	switch {
-	case e != nil: // it is the store that fails
+	case e != nil: // the store itself fails
 		return err
 	case aws.ToInt64(shown.ContentLength) != listed.Size:
 		return fmt.Errorf("%w: %w", ErrChanged, err)
@@ -175,8 +172,8 @@ func (s *Store) Why(ctx context.Context, bucket string, listed Object, err error
 	return fmt.Errorf("%w: %w", ErrClosed, err)
 }
 
-// Tail reads the last bytes of an object, as many as into holds or all of a shorter one, in one request, and says what
-// version they are of. What it returns is a part of into.
+// Tail reads the last len(into) bytes of an object, or all of a shorter one, with one request. It also returns the
+// version. The returned bytes are a part of into.
 func (s *Store) Tail(ctx context.Context, bucket, key string, into []byte) ([]byte, Object, error) {
 	res, err := s.open().read.get(ctx, bucket, key, http.Header{"Range": {fmt.Sprintf("bytes=-%d", len(into))}})
 	if err != nil {
@@ -186,7 +183,7 @@ func (s *Store) Tail(ctx context.Context, bucket, key string, into []byte) ([]by
 	o := object(key, res)
 	n, err := io.ReadFull(res.Body, into)
 	if err == nil {
-		_, err = io.ReadFull(res.Body, make([]byte, 1)) // the end, which gives the connection back
+		_, err = io.ReadFull(res.Body, make([]byte, 1)) // reads to EOF, which frees the connection
 	}
 	switch {
 	case err == nil: // the store ignored the range
@@ -197,8 +194,8 @@ func (s *Store) Tail(ctx context.Context, bucket, key string, into []byte) ([]by
 	return nil, o, fmt.Errorf("read s3://%s/%s: %w", bucket, key, err)
 }
 
-// Range opens n bytes from offset of exactly this version of the object: one request; ErrChanged when there is
-// another version by now. No bytes are no request: a range says what its last byte is.
+// Range opens n bytes from offset of exactly this version of the object, with one request. It returns ErrChanged if the
+// version is another one by now. For n < 1 there is no request, because a range cannot be empty.
 func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n int64) (io.ReadCloser, error) {
 	if n < 1 {
 		return http.NoBody, nil
@@ -207,7 +204,7 @@ func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n in
 	if o.ETag != "" {
 		header.Set("If-Match", o.ETag)
 	} else if !o.Modified.IsZero() {
-		// Listings show whole seconds, the comparison is finer: the second after is still this version.
+		// Listings have whole seconds, the comparison is finer: one second later is still this version.
 		header.Set("If-Unmodified-Since", o.Modified.Add(time.Second).UTC().Format(http.TimeFormat))
 	}
 	res, err := s.open().read.get(ctx, bucket, o.Key, header)
@@ -230,7 +227,7 @@ func (s *Store) Range(ctx context.Context, bucket string, o Object, offset, n in
 	return res.Body, nil
 }
 
-// ReadRange is Range, read into memory.
+// ReadRange reads a Range into memory.
 func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, n int64) ([]byte, error) {
 	r, err := s.Range(ctx, bucket, o, offset, n)
 	if err != nil {
@@ -244,7 +241,7 @@ func (s *Store) ReadRange(ctx context.Context, bucket string, o Object, offset, 
 	return data, nil
 }
 
-// Get opens a whole object: one request.
+// Get opens a whole object with one request.
 func (s *Store) Get(ctx context.Context, bucket, key string) (io.ReadCloser, Object, error) {
 	res, err := s.open().read.get(ctx, bucket, key, nil)
 	if err != nil {
@@ -264,7 +261,7 @@ func (s *Store) Put(ctx context.Context, bucket, key, mediaType string, data []b
 	return nil
 }
 
-// Delete removes an object; one that is gone already is fine.
+// Delete removes an object. A missing one is no error.
 func (s *Store) Delete(ctx context.Context, bucket, key string) error {
 	if _, err := s.open().client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
 		if err := explain("delete", bucket, key, err); !errors.Is(err, ErrNotFound) {
@@ -274,7 +271,7 @@ func (s *Store) Delete(ctx context.Context, bucket, key string) error {
 	return nil
 }
 
-// explain keeps the kinds that callers tell apart and says where it happened.
+// explain wraps err with what failed where, and maps it to the errors that callers distinguish.
 func explain(what, bucket, key string, err error) error {
 	kind := err
 	var re *smithyhttp.ResponseError
@@ -299,34 +296,34 @@ func explain(what, bucket, key string, err error) error {
 	return fmt.Errorf("%s s3://%s/%s: %w", what, bucket, key, kind)
 }
 
-// Lost tells by a failed read that the object is gone, or another one than was described.
+// Lost reports whether a read failed because the object is gone or has changed.
 func Lost(err error) bool {
 	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrChanged) || errors.Is(err, ErrRange)
 }
 
-// Unreachable tells whether err says that the store cannot be talked to, rather than something about an object.
+// Unreachable reports whether err is a failure of the store or the connection, not of one object.
 func Unreachable(err error) bool {
 	var re *smithyhttp.ResponseError
 	var answer *StatusError
 	var ne net.Error
 	switch {
-	case errors.Is(err, ErrCut): // whatever the answer had begun with
+	case errors.Is(err, ErrCut): // whatever the response began with
 		return true
 	case errors.As(err, &answer):
 		return ailing(answer.Status)
-	case errors.As(err, &re) && re.HTTPStatusCode() != 0: // without one there was no answer
+	case errors.As(err, &re) && re.HTTPStatusCode() != 0: // without a status there was no response
 		return ailing(re.HTTPStatusCode())
 	}
 	return errors.As(err, &ne) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// ailing tells whether a status is about the store and not about what it was asked.
+// ailing reports whether a status is about the store, not about the request.
 func ailing(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
 
-// errRanges is of a store, or of a proxy before it, that answers with the whole object.
+// errRanges means that a store, or a proxy in front of it, answers with the whole object.
 var errRanges = errors.New("the store does not support ranges")
 
-// cut is the error of a body, of which no end is expected.
+// cut maps the end of a body that is not complete to ErrCut.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrCut
@@ -334,7 +331,7 @@ func cut(err error) error {
 	return err
 }
 
-// whole is a body of net/http, whose end comes early as ErrCut.
+// whole is a net/http body that returns ErrCut when it ends early.
 type whole struct{ io.ReadCloser }
 
 func (b whole) Read(p []byte) (int, error) {
@@ -345,7 +342,7 @@ func (b whole) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// totalOf is the size after the slash of a Content-Range (RFC 9110 14.4).
+// totalOf returns the size after the slash of a Content-Range (RFC 9110 section 14.4).
 func totalOf(contentRange string) (int64, bool) {
 	_, after, ok := strings.Cut(contentRange, "/")
 	if !ok {

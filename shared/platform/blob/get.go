@@ -16,37 +16,37 @@ import (
 	"github.com/aws/smithy-go/encoding/httpbinding"
 )
 
-// emptyPayload is the SHA-256 of no body.
+// emptyPayload is the SHA-256 of an empty body.
 const emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// answerWithin is how long the store may take to begin an answer: a FIFO in a served folder never does.
+// answerWithin limits the wait for the start of a response: a FIFO in a served folder never sends one.
 const (
 	answerWithin = 20 * time.Second
-	// joinWithin is how long it may take to join the parts of an upload: a gateway over folders copies them.
+	// joinWithin limits the time for joining the parts of an upload, which a gateway over folders copies.
 	joinWithin   = 10 * time.Minute
 	maxIdleConns = 128
 )
 
-// attempts and pause bound how often a read is tried when the store fails before it answers.
+// attempts and pause limit the retries of a read when the store fails before it responds.
 const (
 	attempts = 3
 	pause    = 50 * time.Millisecond
 )
 
-// getter sends GET requests signed by the SDK's signer but without its layers of middleware, which cost more
-// than the rest of a page's way through this process: see BenchmarkRange beside BenchmarkRangeSDK.
+// getter sends GET requests. It uses the SDK's signer without the SDK's middleware, which costs more than all other
+// work for a page: compare BenchmarkRange and BenchmarkRangeSDK.
 type getter struct {
 	client      *http.Client
-	fresh       *http.Client // connects anew for each request: for second tries, since a slow or broken server may be behind a kept one
+	fresh       *http.Client // opens a new connection per request: for retries, because a kept one may lead to a slow or broken server
 	signer      *v4.Signer
 	credentials aws.CredentialsProvider
 	region      string
 	endpoint    *url.URL // nil: AWS itself
 	pathStyle   bool
-	within      time.Duration // how long after the first try another may begin
+	within      time.Duration // a retry must start this soon after the first try
 }
 
-// StatusError is an answer of the store that is neither success nor one of the failures that callers tell apart.
+// StatusError is an error response of the store that is none of the errors that callers distinguish.
 type StatusError struct {
 	Status  int
 	Message string
@@ -56,7 +56,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the store answered %d: %s", e.Status, e.Message)
 }
 
-// get sends one GET request. The answer's status is 200 or 206; its body must be closed.
+// get sends one GET request. The status of the response is 200 or 206. The caller must close its body.
 func (g *getter) get(ctx context.Context, bucket, key string, header http.Header) (res *http.Response, err error) {
 	err = g.tries(ctx, attempts, func(c *http.Client) error {
 		res, err = g.once(ctx, c, g.url(bucket, key), header)
@@ -68,7 +68,7 @@ func (g *getter) get(ctx context.Context, bucket, key string, header http.Header
 	return res, nil
 }
 
-// list asks for one page of a listing.
+// list reads one page of a listing.
 func (g *getter) list(ctx context.Context, bucket string, query url.Values, most int) (l listing, err error) {
 	u := g.url(bucket, "")
 	u.RawQuery = query.Encode()
@@ -88,7 +88,7 @@ func (g *getter) list(ctx context.Context, bucket string, query url.Values, most
 	return l, err
 }
 
-// readAll reads at most n bytes of an answer, into as much memory as it says that it needs.
+// readAll reads at most n bytes of a response. It allocates what Content-Length says.
 func readAll(res *http.Response, n int64) ([]byte, error) {
 	var b bytes.Buffer
 	if said := min(res.ContentLength, n); said > 0 {
@@ -98,9 +98,9 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tries tries a read at most so many times while the store is not reachable, from the second on over connections of
-// their own. A store that is silent to the end of a try is not asked again: who waits for a page or a folder has an
-// answer before they, or a proxy, give up.
+// tries repeats a read up to most times while the store is unreachable, with new connections from the second try on. A
+// store that is silent for a whole try is not asked again, so that the user gets a response before they, or a proxy,
+// give up.
 func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) error) error {
 	client, began := g.client, time.Now()
 	for n := 1; ; n++ {
@@ -110,7 +110,7 @@ func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) 
 		}
 		client = g.fresh
 		wait := pause << n
-		if n == 1 && !errors.As(err, new(*StatusError)) { // perhaps the server only closed the connection when it was idle
+		if n == 1 && !errors.As(err, new(*StatusError)) { // perhaps the server just closed an idle connection
 			wait = 0
 		}
 		select {
@@ -166,7 +166,7 @@ func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, head
 	return nil, errors.Join(answer, err)
 }
 
-// url is the address of an object: below the endpoint, or on the bucket's own host at AWS.
+// url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS.
 func (g *getter) url(bucket, key string) *url.URL {
 	u := &url.URL{Scheme: "https", Host: "s3." + g.region + ".amazonaws.com", Path: "/"}
 	if g.endpoint != nil {
@@ -182,7 +182,7 @@ func (g *getter) url(bucket, key string) *url.URL {
 	return u
 }
 
-// object is what an answer says of the version that it is of.
+// object returns the version that a response describes.
 func object(key string, res *http.Response) Object {
 	o := Object{Key: key, Size: res.ContentLength, ETag: res.Header.Get("ETag")}
 	if t, err := http.ParseTime(res.Header.Get("Last-Modified")); err == nil {

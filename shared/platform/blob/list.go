@@ -12,17 +12,18 @@ import (
 	"strings"
 )
 
-// maxListing bounds an answer: a thousand keys of 1,024 bytes, each byte escaped, with all that is said of them.
+// maxListing limits the size of a listing page: a thousand keys of 1,024 bytes, each byte escaped, with their
+// attributes.
 const maxListing = 16 << 20
 
-// list asks for one page of a listing (ListObjectsV2). A key may have characters that XML cannot hold: Amazon S3 then
-// sends what no reader takes, and the same page with its keys as in a URL when it is asked so. Most stores would send
-// three bytes for one.
+// list reads one page of a listing (ListObjectsV2). A key may have characters that are invalid in XML. Amazon S3 then
+// sends invalid XML, so the page is requested again with URL-encoded keys. This is no default, because most stores
+// would then send three bytes for one.
 func (s *Store) list(ctx context.Context, bucket, prefix string, more url.Values) (listing, error) {
 	return s.listTrying(ctx, attempts, bucket, prefix, more)
 }
 
-// listTrying is list with at most so many tries.
+// listTrying is list with at most this many tries.
 func (s *Store) listTrying(ctx context.Context, most int, bucket, prefix string, more url.Values) (listing, error) {
 	query := url.Values{"list-type": {"2"}, "prefix": {prefix}}
 	maps.Copy(query, more)
@@ -40,8 +41,8 @@ func (s *Store) listTrying(ctx context.Context, most int, bucket, prefix string,
 	return l, nil
 }
 
-// List yields the objects below a prefix in key order, page by page of 1,000 and one request each, from the
-// first key after startAfter.
+// List yields the objects below a prefix in key order, from the first key after startAfter. Each page of 1,000 takes
+// one request.
 func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[[]Object, error] {
 	return func(yield func([]Object, error) bool) {
 		at := url.Values{}
@@ -62,8 +63,8 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 	}
 }
 
-// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects, from at most so
-// many pages of a thousand of both; more says that there are others.
+// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. It reads at most
+// this many pages of a thousand entries; more reports that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []Object, more bool, err error) {
 	at := url.Values{"delimiter": {"/"}}
 	for range pages {
@@ -80,7 +81,7 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (
 	return folders, slices.DeleteFunc(objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), more, nil
 }
 
-// Holds tells whether anything is listed below a prefix, besides an entry of the prefix itself.
+// Holds reports whether a listing shows anything below a prefix, besides the prefix itself.
 func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) {
 	l, err := s.list(ctx, bucket, prefix, url.Values{"delimiter": {"/"}, "max-keys": {"2"}})
 	if err != nil {
@@ -94,8 +95,8 @@ func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) 
 	return len(l.folders) > 0, nil
 }
 
-// Named tells what the listing of a folder shows by a name: a folder, an object, both or neither. A gateway over a file
-// system gives out what lies behind a symbolic link to a folder, but shows no folder by its name.
+// Named reports what the listing of a folder shows under a name: a folder, an object, both or neither. A gateway over a
+// file system serves files behind a symbolic link to a folder, but does not list the link as a folder.
 func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
 	at := url.Values{"delimiter": {"/"}}
 	for {

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// listing is an answer to ListObjectsV2.
+// listing is a ListObjectsV2 response.
 type listing struct {
 	objects []Object
 	folders []string // CommonPrefixes
@@ -23,9 +23,9 @@ type listing struct {
 	next    string   // NextContinuationToken
 }
 
-// readListing decodes a ListBucketResult (Amazon S3 API, ListObjectsV2). A rescan of a library is little else: what
-// encoding/xml needs for a listing is most of its time. So the plain form that every store sends, elements and text, is
-// read here, in a tenth of that; any other is left to encoding/xml.
+// readListing decodes a ListBucketResult (Amazon S3 API, ListObjectsV2). A rescan consists mostly of listings, and
+// encoding/xml would take most of its time. So the plain form that all stores send, elements and text, is parsed here
+// in a tenth of that time. Any other form goes to encoding/xml.
 func readListing(doc []byte) (listing, error) {
 	var p plain
 	if p.read(doc) {
@@ -34,7 +34,7 @@ func readListing(doc []byte) (listing, error) {
 	return readAnyListing(doc)
 }
 
-// anyTime is the time of a file, which may be any: of a year that RFC 3339 cannot write it is not known.
+// anyTime is the time of a file. A year that RFC 3339 cannot express becomes the zero time.
 type anyTime struct{ time.Time }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -49,7 +49,7 @@ func (t *anyTime) UnmarshalText(text []byte) error {
 // oddYear is a year before 0 or after 9999.
 var oddYear = lazyregexp.New(`^(-\d+|\d{5,})-`)
 
-// readAnyListing is readListing for every XML document.
+// readAnyListing is readListing for any XML document.
 func readAnyListing(doc []byte) (listing, error) {
 	var in struct {
 		XMLName               xml.Name `xml:"ListBucketResult"`
@@ -82,8 +82,8 @@ func readAnyListing(doc []byte) (listing, error) {
 	return out, nil
 }
 
-// decode takes keys and prefixes out of the form that they have in a URL. What no text of Postgres can be becomes
-// U+FFFD, as in the listings of other stores: such a file cannot be opened under its name.
+// decode decodes URL-encoded keys and prefixes. Characters that Postgres text cannot hold become U+FFFD, as in the
+// listings of other stores. Such a file cannot be opened by its name.
 func (l *listing) decode() error {
 	at := make([]*string, 0, len(l.objects)+len(l.folders))
 	for i := range l.objects {
@@ -102,15 +102,15 @@ func (l *listing) decode() error {
 	return nil
 }
 
-// plain reads the form of XML that has an optional declaration, elements without attributes (but for the outermost)
-// and text with the five named entities or numbers; nothing else, no comment, CDATA or carriage return.
+// plain parses XML of this form: an optional declaration, elements without attributes (except the outermost), and text
+// with the five named entities or numeric references. It rejects everything else: comments, CDATA, carriage returns.
 type plain struct {
 	listing
 	object Object
-	named  int // names of the open CommonPrefixes
+	named  int // count of names in the open CommonPrefixes
 }
 
-// read tells whether the document was of that form and right.
+// read reports whether the document has that form and is valid.
 func (p *plain) read(doc []byte) bool {
 	if !utf8.Valid(doc) || slices.ContainsFunc(doc, control) {
 		return false
@@ -167,10 +167,11 @@ func (p *plain) read(doc []byte) bool {
 	}
 }
 
-// control tells whether a byte must not be in text as it is; XML readers also turn carriage returns into line feeds.
+// control reports whether a byte needs escaping in text. Carriage returns do too, because XML readers turn them into
+// line feeds.
 func control(b byte) bool { return b < ' ' && b != '\n' && b != '\t' }
 
-// declaration tells whether a tag is an XML declaration of UTF-8.
+// declaration reports whether a tag is an XML declaration of UTF-8.
 func declaration(tag []byte) bool {
 	return bytes.HasPrefix(tag, []byte("?xml ")) && (!bytes.Contains(tag, []byte("encoding")) || bytes.Contains(bytes.ToLower(tag), []byte("utf-8")))
 }
@@ -184,7 +185,7 @@ func name(s []byte) bool {
 	return len(s) > 0
 }
 
-// end takes what an element held: its text, where no element was inside.
+// end handles the end of an element, with its text if it has no child elements.
 func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
 	if len(path) == 1 {
 		return true
@@ -235,7 +236,7 @@ func (p *plain) end(path [][]byte, text []byte, leaf bool) bool {
 	return true
 }
 
-// unescape sets to to a text without its references; false for one that is not known.
+// unescape replaces the references in text and stores the result in to. It reports false for an unknown reference.
 func unescape(text []byte, to *string) bool {
 	at := bytes.IndexByte(text, '&')
 	if at < 0 {

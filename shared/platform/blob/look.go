@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Look finds the objects of some keys, which must be sorted; those without an object are left out. It asks for
-// listings, so that an object looks the same as in a scan: the times of a HEAD are whole seconds, those of some
-// listings (MinIO) finer. Keys that lie close together come with one request.
+// Look finds the objects with these keys, which must be sorted. Missing objects are left out. It uses listings, so that
+// an object looks the same as in a scan: HEAD has whole seconds, some listings (MinIO) have finer times. Keys that are
+// close together take one request.
 func (s *Store) Look(ctx context.Context, bucket string, keys []string) ([]Object, error) {
 	var found []Object
 	for len(keys) > 0 {
@@ -27,18 +27,18 @@ func (s *Store) Look(ctx context.Context, bucket string, keys []string) ([]Objec
 	return found, nil
 }
 
-// lookBelow finds the objects of keys of one folder.
+// lookBelow finds the objects of keys in one folder.
 func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (found []Object, err error) {
 	seen := "" // everything up to here was listed
 	for len(keys) > 0 {
 		prefix, only, more := common(keys[0], keys[len(keys)-1]), len(keys) == 1, url.Values{}
 		if only {
-			more.Set("max-keys", "1") // of all keys that begin with it, it is the first
+			more.Set("max-keys", "1") // the key itself sorts first among the keys with this prefix
 		} else if after := max(before(keys[0]), seen); len(after) > len(prefix) {
 			more.Set("start-after", after)
 		}
 		l, err := s.list(ctx, bucket, prefix, more)
-		if Failed(err) && !only { // perhaps of a folder between them that cannot be listed
+		if Failed(err) && !only { // perhaps a folder between them cannot be listed
 			for i := range keys {
 				one, err := s.lookBelow(ctx, bucket, keys[i:i+1])
 				if err != nil {
@@ -67,13 +67,13 @@ func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (fo
 	return found, nil
 }
 
-// before is a key that sorts before this one with hardly anything between: it without its last character.
+// before returns a key that sorts just before key: the key without its last character.
 func before(key string) string {
 	_, n := utf8.DecodeLastRuneInString(key)
 	return key[:len(key)-n]
 }
 
-// common is what both begin with, in whole characters.
+// common returns the common prefix, in whole characters.
 func common(a, b string) string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {

@@ -16,43 +16,43 @@ import (
 	"github.com/google/uuid"
 )
 
-// What the keys of page renditions and of exports begin with, which are deleted after some time (Lives). The tenant
-// comes after it, because a lifecycle rule of a bucket knows only beginnings.
+// Key prefixes of page renditions and of exports, which expire (Lives). The tenant follows the prefix, because
+// lifecycle rules of a bucket match prefixes only.
 const (
 	Expiring = "page/"
 	Exports  = "export/"
 )
 
-// Unfinished is how long an upload in parts may take; what is older was begun by a process that died.
+// Unfinished limits the duration of a multipart upload. An older one belongs to a dead process.
 const Unfinished = 48 * time.Hour
 
-// Lives says how old an object may become, by what its key begins with; what begins otherwise stays.
+// Lives is the lifetime of objects by key prefix. Objects with other prefixes stay.
 var Lives = map[string]time.Duration{Expiring: 30 * 24 * time.Hour, Exports: 24 * time.Hour}
 
-// Prefixes are where everything of a tenant lies in the media bucket: what is kept, what expires, exports.
+// Prefixes returns the prefixes of a tenant's objects in the media bucket: permanent ones, expiring ones, exports.
 func Prefixes(tenant uuid.UUID) []string {
 	id := tenant.String() + "/"
 	return []string{id, Expiring + id, Exports + id}
 }
 
-// Deleted counts objects that were deleted.
+// Deleted counts deleted objects.
 type Deleted struct{ Objects, Bytes int64 }
 
-// Undeleted is a deletion that the store refused for some of the objects (a lock, a policy): they are left, the others
-// are gone.
+// Undeleted is the error of a deletion that the store refused for some objects (a lock, a policy). The others were
+// deleted.
 type Undeleted struct {
 	Where   string   // the prefix
-	Keys    []string // that are left
-	Message string   // what the store says of the first
+	Keys    []string // that remain
+	Message string   // the store's message about the first
 }
 
 func (e *Undeleted) Error() string {
 	return fmt.Sprintf("delete below %s: %d objects are left, the first is %s: %s", e.Where, len(e.Keys), e.Keys[0], e.Message)
 }
 
-// DeletePages deletes the objects below a prefix that were stored before a time (zero: all), with one request for
-// up to 1,000 of them, and yields the counts of each. What the store refuses to delete keeps nothing else: the first
-// such Undeleted is yielded last.
+// DeletePages deletes the objects below a prefix that were stored before a time (zero: all). One request deletes up to
+// 1,000, and the counts of each request are yielded. Refused objects do not stop the rest: the first Undeleted error is
+// yielded last.
 func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before time.Time) iter.Seq2[Deleted, error] {
 	return func(yield func(Deleted, error) bool) {
 		var refused error
@@ -78,8 +78,8 @@ func (s *Store) DeletePages(ctx context.Context, bucket, prefix string, before t
 	}
 }
 
-// DeleteAll deletes objects below a prefix, up to 1,000, with one request, and counts them; none are no request. Where
-// the store refuses some, the error is an Undeleted.
+// DeleteAll deletes up to 1,000 objects below a prefix with one request, and counts them. Without objects there is no
+// request. If the store refuses some, the error is an Undeleted.
 func (s *Store) DeleteAll(ctx context.Context, bucket, prefix string, objects []Object) (Deleted, error) {
 	if len(objects) == 0 {
 		return Deleted{}, nil
@@ -109,7 +109,7 @@ func (s *Store) DeleteAll(ctx context.Context, bucket, prefix string, objects []
 	return done, nil
 }
 
-// PutFile stores what a file holds, from its beginning.
+// PutFile stores the content of a file, from its beginning.
 func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *o
 	return nil
 }
 
-// PresignGet is an address from which whoever has it may read the object for a while.
+// PresignGet returns a URL with which anyone may read the object for this long.
 func (s *Store) PresignGet(ctx context.Context, bucket, key string, life time.Duration) (string, error) {
 	req, err := s3.NewPresignClient(s.open().client).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, s3.WithPresignExpires(life))
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
-// Part is a part of a multipart upload as the store has it.
+// Part is an uploaded part of a multipart upload.
 type Part struct {
 	Number int
 	Size   int64
 	ETag   string
 }
 
-// BeginParts begins a multipart upload and names it.
+// BeginParts starts a multipart upload and returns its id.
 func (s *Store) BeginParts(ctx context.Context, bucket, key, mediaType string) (id string, err error) {
 	out, err := s.open().client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &bucket, Key: &key, ContentType: &mediaType})
 	if err != nil {
@@ -27,7 +27,8 @@ func (s *Store) BeginParts(ctx context.Context, bucket, key, mediaType string) (
 	return aws.ToString(out.UploadId), nil
 }
 
-// PutPart stores a part of a multipart upload; the same number again replaces it. All but the last must have 5 MiB.
+// PutPart uploads a part of a multipart upload, and replaces a part with the same number. All but the last must have at
+// least 5 MiB.
 func (s *Store) PutPart(ctx context.Context, bucket, key, id string, number int, data []byte) (Part, error) {
 	out, err := s.open().client.UploadPart(ctx, &s3.UploadPartInput{Bucket: &bucket, Key: &key, UploadId: &id, PartNumber: aws.Int32(int32(number)),
 		ContentLength: aws.Int64(int64(len(data))), Body: bytes.NewReader(data)})
@@ -37,7 +38,7 @@ func (s *Store) PutPart(ctx context.Context, bucket, key, id string, number int,
 	return Part{Number: number, Size: int64(len(data)), ETag: aws.ToString(out.ETag)}, nil
 }
 
-// Parts are those that have arrived, by number; ErrNotFound when the upload was completed or aborted.
+// Parts returns the uploaded parts by number. It returns ErrNotFound when the upload was completed or aborted.
 func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, error) {
 	var parts []Part
 	in := &s3.ListPartsInput{Bucket: &bucket, Key: &key, UploadId: &id}
@@ -56,7 +57,8 @@ func (s *Store) Parts(ctx context.Context, bucket, key, id string) ([]Part, erro
 	}
 }
 
-// CompleteParts makes the object of its parts and tells its ETag. ErrChanged when onlyNew is set and the object exists.
+// CompleteParts creates the object from its parts and returns the ETag. It returns ErrChanged if onlyNew is set and the
+// object exists.
 func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts []Part, onlyNew bool) (etag string, err error) {
 	done := make([]types.CompletedPart, len(parts))
 	for i, p := range parts {
@@ -73,7 +75,7 @@ func (s *Store) CompleteParts(ctx context.Context, bucket, key, id string, parts
 	return aws.ToString(out.ETag), nil
 }
 
-// AbortParts forgets a multipart upload with its parts; one that is gone already is fine.
+// AbortParts aborts a multipart upload and deletes its parts. A missing upload is no error.
 func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
 	_, err := s.open().client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &bucket, Key: &key, UploadId: &id})
 	if err != nil {
@@ -84,9 +86,9 @@ func (s *Store) AbortParts(ctx context.Context, bucket, key, id string) error {
 	return nil
 }
 
-// AbortStale forgets the multipart uploads to a bucket that were begun before a time, with their parts, and counts
-// them. A store that lists none without being told its key (MinIO) forgets them by itself. What is not on the first
-// page of the listing, behind a thousand that are newer, waits: no listing goes on from an upload that is gone.
+// AbortStale aborts the multipart uploads to a bucket that started before a time, and counts them. MinIO lists uploads
+// only by key, but aborts old ones by itself. Uploads beyond the first page of the listing, after a thousand newer
+// ones, wait: a listing cannot continue from an aborted upload.
 func (s *Store) AbortStale(ctx context.Context, bucket string, before time.Time) (n int, err error) {
 	for range 100 {
 		out, err := s.open().client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: &bucket})

@@ -11,20 +11,20 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// unsigned stands for the hash of a body that is not known yet.
+// unsigned stands for the hash of an unknown body.
 const unsigned = "UNSIGNED-PAYLOAD"
 
-// Upload is one PUT that somebody else may send.
+// Upload is one PUT request that a client may send.
 type Upload struct {
 	Bucket, Key string
-	Size        int64       // of the body: no other is accepted
-	Header      http.Header // must be sent exactly so
-	Part        int         // of a multipart upload, from 1; 0 is a whole object
+	Size        int64       // size of the body; no other size is accepted
+	Header      http.Header // must be sent exactly like this
+	Part        int         // number in a multipart upload, from 1; 0 is a whole object
 	ID          string      // of the multipart upload
 }
 
-// Presign is an address for exactly this upload: whoever has it may send it until it expires, and nothing else. Key,
-// size and headers are part of the signature.
+// Presign returns a URL for exactly this upload. Whoever has it may send the upload until the URL expires, and nothing
+// else. The signature covers key, size and headers.
 func (s *Store) Presign(ctx context.Context, u Upload, life time.Duration) (string, error) {
 	g := *s.open().read
 	if public := s.open().public; public != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// prompt gives up an answer of which nothing comes for a time while its reader waits; net/http bounds only the
-// header's.
+// prompt aborts a response when no bytes arrive for a while and its reader waits. net/http limits only the wait for the
+// header.
 type prompt struct {
 	send   func(*http.Request) (*http.Response, error)
 	within time.Duration
@@ -18,7 +18,7 @@ type prompt struct {
 // RoundTrip implements http.RoundTripper.
 func (p *prompt) RoundTrip(req *http.Request) (*http.Response, error) { return p.Do(req) }
 
-// Do sends a request, as the SDK asks for it.
+// Do implements the HTTP client interface of the SDK.
 func (p *prompt) Do(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	res, err := p.send(req.WithContext(ctx))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// taking dials connections whose other side must go on taking what it is sent: nothing else ends a request whose body
-// the store has stopped to read, as one does whose disk hangs.
+// taking dials connections with a write timeout. Without it, a request never ends when the store stops reading the
+// body, as one with a hanging disk does.
 func taking(dial func(ctx context.Context, network, address string) (net.Conn, error), within time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -23,7 +23,7 @@ type takenConn struct {
 	within time.Duration
 }
 
-// Write implements net.Conn: each piece has its own time, so that a slow store has all that it needs.
+// Write implements net.Conn. Each write has its own deadline, so that a slow store has enough time.
 func (c *takenConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.within)); err != nil {
 		return 0, err

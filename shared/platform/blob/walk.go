@@ -13,22 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxUnlisted is how many folders a walk leaves out; with more there is something wrong with the store.
+// maxUnlisted limits the folders that a walk skips. More mean that something is wrong with the store.
 const maxUnlisted = 100
 
-// Walked is what a walk yields: some objects, or a folder that the store cannot list, as a whole prefix with the slash.
-// Earlier says that the store may have been asked for the objects before what was yielded last.
+// Walked is one result of a walk: some objects, or a folder that the store cannot list (the whole prefix with the
+// slash). Earlier says that the objects may have been listed before the previous result.
 type Walked struct {
 	Objects  []Object
 	Unlisted string
 	Earlier  bool
 }
 
-// UnlistedError is that a walk has left out so many folders that it leaves out no more; they are whole prefixes with
-// the slash.
+// UnlistedError means that a walk reached the limit of skipped folders. Folders are whole prefixes with the slash.
 type UnlistedError struct {
 	Folders []string
-	Err     error // of the one after them
+	Err     error // of the next one
 }
 
 func (e *UnlistedError) Error() string {
@@ -58,10 +57,11 @@ type walk struct {
 	yield          func(Walked, error) bool
 }
 
-// pageSizes are how many keys a walk asks for: fewer where that fails, to come close to the folder that is the reason.
+// pageSizes are the page sizes that a walk tries. After a failure it tries smaller pages, to get close to the bad
+// folder.
 var pageSizes = []string{"1000", "250", "60", "15", "4"}
 
-// all yields what is below a prefix and after a key; it returns false when the walk is over.
+// all yields everything below a prefix and after a key. It reports false when the walk is over.
 func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	token := ""
 	for size := 0; ; {
@@ -78,7 +78,7 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		l, err := w.store.listTrying(ctx, tries, w.bucket, prefix, at)
 		switch {
 		case Failed(err) && size+1 < len(pageSizes):
-			size, token = size+1, "" // which may be of a page of that size
+			size, token = size+1, "" // the token may belong to the larger page size
 			continue
 		case Failed(err):
 			return w.level(ctx, prefix, after, err)
@@ -96,13 +96,13 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	}
 }
 
-// level is all where that failed because of some folder: it lists one level, and its folders each by itself, until that
-// one is behind.
+// level is used when all fails because of some folder. It lists one level and each of its folders, until it is past the
+// bad one.
 func (w *walk) level(ctx context.Context, prefix, after string, cause error) bool {
 	w.levels++
 	at := url.Values{"delimiter": {"/"}}
 	if below, ok := strings.CutPrefix(after, prefix); ok && after != "" {
-		name, _, _ := strings.Cut(below, "/") // the folder that the key lies in comes after its name
+		name, _, _ := strings.Cut(below, "/") // the folder of the key sorts after its name
 		at.Set("start-after", prefix+name)
 	}
 	for {
@@ -129,8 +129,8 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 	}
 }
 
-// entries yields a page of one level, up to a folder that was not listed whole: past is what comes after its keys. more
-// is false when the walk is over.
+// entries yields a page of one level, up to a folder that was not listed completely. past sorts after the keys of this
+// folder. more is false when the walk is over.
 func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cause error) (past string, more bool) {
 	slices.SortFunc(l.objects, func(a, b Object) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(l.folders)
@@ -147,14 +147,14 @@ func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cau
 		levels := w.levels
 		switch {
 		case folder == prefix || folder < after && !strings.HasPrefix(after, folder):
-		case strings.ContainsRune(folder, utf8.RuneError): // what its name is, the store does not tell
+		case strings.ContainsRune(folder, utf8.RuneError): // the store does not reveal its name
 			if !w.leaveOut(folder, cause) {
 				return "", false
 			}
 		case !w.all(ctx, folder, after):
 			return "", false
 		case w.levels > levels:
-			return strings.TrimSuffix(folder, "/") + "0", true // which follows the slash; a file of just this name is missed
+			return strings.TrimSuffix(folder, "/") + "0", true // sorts right after the slash; a file with just this name is missed
 		}
 	}
 	return "", w.give(objects)
@@ -175,8 +175,8 @@ func (w *walk) leaveOut(folder string, cause error) bool {
 	return w.yield(Walked{Unlisted: folder}, nil)
 }
 
-// Failed tells whether the store answered that something went wrong within it: of a gateway over folders, also that it
-// may not read one.
+// Failed reports whether the store answered with an internal error. A gateway over folders also does when it may not
+// read a folder.
 func Failed(err error) bool {
 	var answer *StatusError
 	return errors.As(err, &answer) && answer.Status == http.StatusInternalServerError

@@ -14,26 +14,26 @@ import (
 	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
-// wire sends GET requests over plain HTTP connections of its own, so that the bodies of its answers can be handed
-// to another connection by the kernel (splice) instead of being copied through this process: net/http's transport
-// never shows its connection. TLS cannot be spliced; there net/http is used.
+// wire sends GET requests over plain HTTP connections of its own. The kernel can then move response bodies to another
+// connection (splice) without a copy through this process. The transport of net/http does not expose its connections.
+// TLS cannot be spliced; there net/http is used.
 type wire struct {
 	dial        net.Dialer
-	within      time.Duration // how long the store may send nothing that is waited for
+	within      time.Duration // limit of the wait for the store's next bytes
 	maxIdle     int
 	idleTimeout time.Duration
 
 	mu       sync.Mutex
-	idle     map[string][]*wireConn // by address; the last used last
-	sweeping bool                   // a timer runs that closes those idle for too long
+	idle     map[string][]*wireConn // by address; last used last
+	sweeping bool                   // a timer will close connections that are idle for too long
 }
 
-// headerSize is what is read at first: the header of an answer, and so little of its body that both fit into one write
-// of the answer that it is handed on in (net/http's server has 4 KB for that).
+// headerSize is the size of the first read: the header of a response and a little of its body. Both fit into one write
+// of our response (net/http's server has a buffer of 4 KB).
 const headerSize = 3 << 10
 
-// longAnswer is more than a page has: a book, which somebody may read slowly. Pages come with fewer turns where all of
-// one is kept.
+// longAnswer is larger than any page. Such a response is a book, which may be read slowly. Shorter responses are
+// buffered whole by the kernel, which takes fewer switches.
 const longAnswer = 4 << 20
 
 type wireConn struct {
@@ -47,8 +47,7 @@ func newWire() *wire {
 		maxIdle: maxIdleConns, idleTimeout: 90 * time.Second, idle: map[string][]*wireConn{}}
 }
 
-// RoundTrip sends a request without a body, once: on a connection that had been idle it may fail because the server
-// has closed that meanwhile.
+// RoundTrip sends a request without a body, once. On an idle connection it may fail because the server has closed it.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	address := req.URL.Host
 	if req.URL.Port() == "" {
@@ -69,7 +68,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// take is an idle connection or a new one.
+// take returns an idle connection or opens a new one.
 func (w *wire) take(ctx context.Context, address string) (c *wireConn, err error) {
 	w.mu.Lock()
 	for list := w.idle[address]; len(list) > 0; {
@@ -87,7 +86,7 @@ func (w *wire) take(ctx context.Context, address string) (c *wireConn, err error
 	if err != nil {
 		return nil, err
 	}
-	tcp := conn.(*net.TCPConn) // what "tcp" dials
+	tcp := conn.(*net.TCPConn) // "tcp" dials this type
 	return &wireConn{TCPConn: tcp, buffered: bufio.NewReaderSize(tcp, headerSize)}, nil
 }
 
@@ -95,7 +94,7 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 	if err := c.SetDeadline(time.Now().Add(w.within)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // ends what is under way
+	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // aborts pending reads and writes
 	res, err := func() (*http.Response, error) {
 		if err := req.Write(c); err != nil {
 			return nil, err
@@ -106,7 +105,7 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 		err = c.SetDeadline(time.Time{})
 	}
 	if err == nil {
-		err = req.Context().Err() // its deadline may just have been taken back
+		err = req.Context().Err() // SetDeadline may just have undone the cancellation
 	}
 	if err != nil {
 		stop()
@@ -122,21 +121,21 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 			stop()
 			return nil, err
 		}
-		res.Close = true // what the kernel keeps cannot be set back
+		res.Close = true // the kernel's buffer size cannot be reset
 	}
 	res.Body = &body{ctx: req.Context(), wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
 	return res, nil
 }
 
-// await begins the time within which more of an answer must come.
+// await sets the time limit for the next bytes of a response.
 func (c *wireConn) await(ctx context.Context, within time.Duration) error {
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
-	return ctx.Err() // its deadline may just have been taken back
+	return ctx.Err() // SetDeadline may just have undone the cancellation
 }
 
-// keepLittle has the kernel keep little of an answer that is not read yet.
+// keepLittle makes the kernel buffer little of a response that is not read yet.
 func (c *wireConn) keepLittle(address string) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -160,7 +159,7 @@ func (w *wire) put(address string, c *wireConn) {
 	}
 }
 
-// sweep closes connections that nobody has used for too long, and comes back for those that are left.
+// sweep closes connections that were idle for too long, and runs again for the others.
 func (w *wire) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +183,7 @@ func (w *wire) sweep() {
 	}
 }
 
-// body is the rest of an answer of known length.
+// body is the rest of a response of known length.
 type body struct {
 	ctx     context.Context
 	wire    *wire
@@ -192,7 +191,7 @@ type body struct {
 	address string
 	stop    func() bool
 	left    int64
-	last    bool // the server closes the connection after it
+	last    bool // the server closes the connection after this response
 	closed  bool
 }
 
@@ -208,8 +207,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, cut(err)
 }
 
-// WriteTo writes the rest to w: what is buffered here, then, where w is a connection or knows how to read from one,
-// straight from connection to connection.
+// WriteTo writes the rest to w: first the buffered bytes, then directly from connection to connection if w is a
+// connection or can read from one.
 func (b *body) WriteTo(w io.Writer) (written int64, err error) { return b.CopyN(w, b.left) }
 
 // CopyN writes the next n bytes to w like WriteTo.
@@ -222,7 +221,7 @@ func (b *body) CopyN(w io.Writer, n int64) (written int64, err error) {
 			if p, err = b.conn.buffered.Peek(int(min(k, n))); err == nil {
 				var some int
 				some, err = w.Write(p)
-				_, _ = b.conn.buffered.Discard(some) // it is buffered
+				_, _ = b.conn.buffered.Discard(some) // the bytes are buffered
 				m = int64(some)
 			}
 		} else {
@@ -235,8 +234,8 @@ func (b *body) CopyN(w io.Writer, n int64) (written int64, err error) {
 	return written, err
 }
 
-// splice writes at most the next n bytes from connection to connection. The time for the store's next bytes also passes
-// while w takes nothing: only a store that has none then has stalled.
+// splice writes at most the next n bytes from connection to connection. The time limit for the store also runs while w
+// accepts nothing. So the store has stalled only if it then has no bytes.
 func (b *body) splice(w io.Writer, n int64) (int64, error) {
 	until := time.Now().Add(b.wire.within)
 	if err := b.conn.await(b.ctx, b.wire.within); err != nil {
@@ -256,7 +255,7 @@ func (b *body) splice(w io.Writer, n int64) (int64, error) {
 	return m, err
 }
 
-// Close gives the connection back when the body was read to its end, and else closes it.
+// Close returns the connection to the pool if the body was read to its end. Otherwise it closes the connection.
 func (b *body) Close() error {
 	if b.closed {
 		return nil
@@ -269,7 +268,7 @@ func (b *body) Close() error {
 	return b.conn.Close()
 }
 
-// ending is a body whose length is not told.
+// ending is a body of unknown length.
 type ending struct {
 	io.ReadCloser
 	await func() error
@@ -283,9 +282,9 @@ func (e *ending) Read(p []byte) (int, error) {
 	return e.ReadCloser.Read(p)
 }
 
-// Close ends the connection first: net/http would read the rest of the answer.
+// Close closes the connection first: net/http would read the rest of the response.
 func (e *ending) Close() error {
 	e.end()
-	_ = e.ReadCloser.Close() // of a connection that is closed
+	_ = e.ReadCloser.Close() // the connection is closed already
 	return nil
 }

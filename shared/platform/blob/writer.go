@@ -10,20 +10,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// partBytes is the size of the parts of an upload: the memory that one takes. The store allows 10,000 parts.
+// partBytes is the size of the parts of an upload, which is the memory that an upload needs. A store allows 10,000
+// parts.
 const partBytes = 8 << 20
 
-// afterWithin is how long it may take to clear up.
+// afterWithin limits the time for cleaning up.
 const afterWithin = 10 * time.Second
 
-// Afterwards is a context to clear up in what was begun under ctx, whose end may be why; a store that is silent holds
-// nobody for long.
+// Afterwards returns a context for cleaning up after work under ctx, which may have been cancelled. The time limit is
+// for a silent store.
 func Afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), afterWithin)
 }
 
-// Upload stores an object of any size that write writes, part by part. Nobody sees it before it is whole; when write
-// or the store fails, nothing remains.
+// Upload stores an object of any size, written by write, part by part. The object appears only when it is complete. If
+// write or the store fails, nothing remains.
 func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write func(w *Writer) error) (Object, error) {
 	u := &Writer{ctx: ctx, store: s, bucket: bucket, key: key, mediaType: mediaType}
 	err := write(u)
@@ -34,7 +35,7 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 		return Object{Key: key, Size: u.written, ETag: u.etag}, nil
 	}
 	if u.id != "" {
-		// A lifecycle rule of the bucket removes what this cannot.
+		// If this fails, a lifecycle rule of the bucket removes the upload.
 		after, cancel := Afterwards(ctx)
 		defer cancel()
 		err = errors.Join(err, s.AbortParts(after, bucket, key, u.id))
@@ -42,7 +43,7 @@ func (s *Store) Upload(ctx context.Context, bucket, key, mediaType string, write
 	return Object{}, err
 }
 
-// Writer is an object on its way to the store.
+// Writer is an object that is being uploaded.
 type Writer struct {
 	ctx       context.Context
 	store     *Store
@@ -51,7 +52,7 @@ type Writer struct {
 	mediaType string
 	buffer    bytes.Buffer
 	written   int64
-	id        string // of a multipart upload, once there is one
+	id        string // multipart upload id, once started
 	parts     []Part
 	etag      string
 }
@@ -61,7 +62,7 @@ func (u *Writer) Write(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, _ := u.buffer.Write(p) // grows or panics
+	n, _ := u.buffer.Write(p) // never fails, it grows or panics
 	u.written += int64(n)
 	if u.buffer.Len() >= partBytes {
 		if err := u.part(); err != nil {
@@ -71,7 +72,7 @@ func (u *Writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Written is how many bytes the object has by now.
+// Written returns the number of bytes written so far.
 func (u *Writer) Written() int64 { return u.written }
 
 func (u *Writer) part() error {

@@ -1,6 +1,6 @@
-// Package cdn signs addresses of the content delivery network: CloudFront's scheme, RSA over SHA-1, which the edge
-// checks on every request, those it answers from its cache included. An address is the same for an hour, so that
-// what a browser keeps under it is found again, and dies at the latest 75 minutes after it was given.
+// Package cdn signs URLs of the content delivery network with CloudFront's scheme, RSA over SHA-1. The edge checks the
+// signature on every request, also on cache hits. A URL stays the same for an hour, so that browser caches work, and
+// expires at most 75 minutes after it was issued.
 package cdn
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// The ways in which pictures reach a reader.
+// Ways to deliver images.
 const (
 	Direct   = "direct"   // through the media function
-	Redirect = "redirect" // from the CDN, by a signed address
+	Redirect = "redirect" // from the CDN, with a signed URL
 )
 
-// Config is how pictures are delivered.
+// Config sets how images are delivered.
 type Config struct {
 	Delivery   string `env:"DELIVERY" envDefault:"direct"`
 	URL        string `env:"CDN_URL"`
@@ -33,7 +33,8 @@ type Config struct {
 
 var keyID = lazyregexp.New(`^[A-Za-z0-9]{1,64}$`)
 
-// Validate names the setting that is missing or wrong. Nothing but DELIVERY counts where it is direct.
+// Validate returns an error that names a missing or invalid setting. With DELIVERY=direct the other settings are
+// ignored.
 func (c Config) Validate() error {
 	switch c.Delivery {
 	case "", Direct:
@@ -57,7 +58,7 @@ func (c Config) Validate() error {
 	return c.Origin.Validate()
 }
 
-// address is the CDN's scheme and host, without a slash at the end.
+// address returns the CDN's scheme and host, without a trailing slash.
 func (c Config) address() (string, error) {
 	u, err := url.Parse(c.URL)
 	switch {
@@ -65,13 +66,13 @@ func (c Config) address() (string, error) {
 		return "", fmt.Errorf("CDN_URL: must be an address such as https://images.example.org, is %q", c.URL)
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return "", fmt.Errorf("CDN_URL: must be scheme and host alone, without path, query or user, is %q", c.URL)
-	case strings.ContainsAny(u.Host, "*?"): // they would be wildcards in a signed policy
+	case strings.ContainsAny(u.Host, "*?"): // wildcards in a signed policy
 		return "", fmt.Errorf("CDN_URL: the host must not hold * or ?, is %q", u.Host)
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// PublicKey is what the CDN checks signatures with.
+// PublicKey returns the key with which the CDN checks signatures.
 func (c Config) PublicKey() (*rsa.PublicKey, error) {
 	k, err := c.key()
 	if err != nil {
@@ -80,12 +81,12 @@ func (c Config) PublicKey() (*rsa.PublicKey, error) {
 	return &k.PublicKey, nil
 }
 
-// key reads the private key. Errors never repeat it.
+// key parses the private key. Its errors never contain the key.
 func (c Config) key() (*rsa.PrivateKey, error) {
 	if strings.TrimSpace(c.PrivateKey) == "" {
 		return nil, errors.New("CDN_PRIVATE_KEY: required with DELIVERY=redirect: an RSA key in PEM")
 	}
-	// What stores secrets as one line writes the ends of lines as \n.
+	// Secret stores with one-line values write line ends as \n.
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(c.PrivateKey, `\n`, "\n")))
 	if block == nil {
 		return nil, errors.New(`CDN_PRIVATE_KEY: is not PEM: it must begin with -----BEGIN and keep its lines (or \n in their place)`)

@@ -12,11 +12,11 @@ import (
 
 const (
 	period    = time.Hour
-	grace     = 15 * time.Minute // the shortest that a new address is good for
-	maxSigned = 10_000           // remembered addresses of one hour, of about 700 bytes
+	grace     = 15 * time.Minute // minimum validity of a new URL
+	maxSigned = 10_000           // cached URLs of one hour, about 700 bytes each
 )
 
-// Signer signs addresses and remembers them for their hour: a signature costs a millisecond.
+// Signer signs URLs and caches them for their hour: a signature takes a millisecond.
 type Signer struct {
 	base  string
 	keyID string
@@ -25,11 +25,11 @@ type Signer struct {
 	now   func() time.Time
 
 	mu      sync.Mutex
-	expires time.Time // of all that is remembered
+	expires time.Time // of all cached URLs
 	signed  map[string]string
 }
 
-// NewSigner makes a signer of a Config that was validated. now is time.Now, save in tests.
+// NewSigner makes a signer from a validated Config. now is time.Now, except in tests.
 func NewSigner(c Config, now func() time.Time) (*Signer, error) {
 	base, err := c.address()
 	if err != nil {
@@ -42,16 +42,16 @@ func NewSigner(c Config, now func() time.Time) (*Signer, error) {
 	return &Signer{base: base, keyID: c.KeyID, key: key, urls: sign.NewURLSigner(c.KeyID, key), now: now, signed: map[string]string{}}, nil
 }
 
-// Object is the address of one object, and when it ends. path begins with a slash.
+// Object returns the URL of one object and its expiry. path begins with a slash.
 func (s *Signer) Object(path string) (url string, expires time.Time, err error) {
 	return s.remember(path, func(expires time.Time) (string, error) { return s.urls.Sign(s.base+path, expires) })
 }
 
-// Tree is an address for everything below a folder, path/ included, and when it ends. rest is appended to the path
-// after signing: what a client puts in place of it must stay below the folder.
+// Tree returns a URL for everything below a folder, including path/, and its expiry. rest is appended to the path after
+// signing. What a client puts in its place must stay below the folder.
 //
-// The wildcard of the policy stands at its end and nowhere else: it matches any characters, a query too, so that
-// one in front of the folder's name would let the name be given in the query of another tenant's address.
+// The policy's wildcard stands at the end only, because it matches any characters, even a query. A wildcard before the
+// folder's name would allow the name in the query of a URL for another tenant.
 func (s *Signer) Tree(folder, rest string) (url string, expires time.Time, err error) {
 	query, expires, err := s.remember(folder+"/*", func(expires time.Time) (string, error) {
 		p := sign.NewCannedPolicy(s.base+folder+"/*", expires) // one statement with an end

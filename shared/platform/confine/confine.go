@@ -1,8 +1,8 @@
-// Package confine starts a program that the kernel lets use files below a few folders only, whatever symbolic links lie
-// in them and whatever the program's user may do: with Landlock (https://docs.kernel.org/userspace-api/landlock.html),
-// which Linux has since 5.13. What a confined program starts is confined as well, and none of them looks into programs
-// outside, nor, where the kernel is of 6.12 or later, signals them. What Landlock does not know stays possible: to
-// change the mode, owner or times of files, and to connect to sockets.
+// Package confine starts a program with file access limited to a few folders, with Landlock
+// (https://docs.kernel.org/userspace-api/landlock.html; Linux 5.13 or later). Symbolic links in the folders and the
+// rights of the program's user do not widen the access. Child processes are confined as well. Confined processes cannot
+// inspect other processes and, with Linux 6.12 or later, cannot signal them. Landlock does not restrict everything:
+// changing the mode, owner or times of files and connecting to sockets stay possible.
 package confine
 
 import (
@@ -21,10 +21,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// argument is the first one of this program when it is to run another confined.
+// argument is the first argument of this program when it starts another one confined.
 const argument = "longbox-confined"
 
-// Whatever program starts others confined must be able to confine them: it is run once more for that.
+// A program that starts confined programs runs itself once more to confine them.
 func init() {
 	if len(os.Args) > 1 && os.Args[1] == argument {
 		fmt.Fprintln(os.Stderr, become(os.Args[2:]))
@@ -33,40 +33,40 @@ func init() {
 }
 
 const (
-	// ofFile is what can be allowed of something that is no folder.
+	// ofFile are the rights that apply to files.
 	ofFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 
 	read = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	run  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 )
 
-// handled is what is forbidden wherever no rule allows it: all that a version of Landlock knows of files, by the
-// version.
+// handled are the rights that are denied without a rule, by version of Landlock: all that the version knows about
+// files.
 var handled = []uint64{
-	1: unix.LANDLOCK_ACCESS_FS_REFER - 1, // reading, writing, running, making and removing
+	1: unix.LANDLOCK_ACCESS_FS_REFER - 1, // reading, writing, executing, creating and removing
 	2: unix.LANDLOCK_ACCESS_FS_REFER<<1 - 1,
 	3: unix.LANDLOCK_ACCESS_FS_TRUNCATE<<1 - 1,
 }
 
-// Rules are what a confined program may use besides its own file: folders, or single files.
+// Rules are the folders and files that a confined program may use besides its own file.
 type Rules struct {
 	Read  []string `json:"read,omitempty"`
-	Run   []string `json:"run,omitempty"`   // read, and run programs of
-	Write []string `json:"write,omitempty"` // do everything with
-	List  bool     `json:"list,omitempty"`  // list the folder that it starts in, and all below
-	// Powerless takes the privileges of root, which reads the memory of all programs, where it may be taken.
+	Run   []string `json:"run,omitempty"`   // read, and execute programs
+	Write []string `json:"write,omitempty"` // all rights
+	List  bool     `json:"list,omitempty"`  // list the working folder and everything below
+	// Powerless drops the privileges of root if possible. Root can read the memory of all processes.
 	Powerless bool `json:"powerless,omitempty"`
 }
 
-// Versions of Landlock: the first, the one with which files can be moved between folders (Linux 5.19), and the one that
-// keeps programs from emptying files that they may not write (Linux 6.2).
+// Versions of Landlock: the first one, the one that allows moving files between folders (Linux 5.19), and the one that
+// can forbid truncating files (Linux 6.2).
 const (
 	first    = 1
 	Moving   = 2
 	Emptying = 3
 )
 
-// Offered tells why nothing can be confined here by a version of Landlock, nil where it can.
+// Offered returns nil if the kernel has at least this version of Landlock, else an error.
 func Offered(least int) error {
 	v, err := version()
 	if err != nil {
@@ -78,7 +78,7 @@ func Offered(least int) error {
 	return nil
 }
 
-// Possible tells why a program cannot be confined to its own file and what it reads, nil where it can be.
+// Possible returns nil if a program can be confined to its own file and the files that it reads, else an error.
 func Possible(program string) error {
 	if err := Offered(first); err != nil {
 		return err
@@ -94,14 +94,14 @@ func Possible(program string) error {
 	return nil
 }
 
-// Command is how this program, self, runs another one by some rules.
+// Command returns the command line with which this program, self, runs another one under these rules.
 func Command(self, program string, r Rules, args []string) (path string, all []string) {
-	rules, _ := json.Marshal(r) // of lists of strings: never fails
+	rules, _ := json.Marshal(r) // lists of strings always encode
 	return self, append([]string{argument, string(rules), program}, args...)
 }
 
-// become becomes the program of a Command, given what follows argument. It returns only with an error. What cannot be
-// opened is left out: the program could not use it either.
+// become replaces this process with the program of a Command; args follow argument. It returns only with an error.
+// Rules for paths that cannot be opened are skipped: the program could not use them either.
 func become(args []string) error {
 	if len(args) < 2 {
 		return errors.New("confine: no program")
@@ -115,16 +115,17 @@ func become(args []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // the thread that is restricted must be the one that becomes the program
+	runtime.LockOSThread() // the restricted thread must be the one that executes the program
 	if err := restrict(program, r); err != nil {
 		return fmt.Errorf("confine %s: %w", program, err)
 	}
-	// The limits of a container, from which Go tells how many processors it has, can no longer be read.
+	// Go reads the CPU limit of a container from files that are no longer accessible.
 	env := append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(runtime.GOMAXPROCS(0)))
 	return fmt.Errorf("start %s: %w", program, syscall.Exec(program, command, env))
 }
 
-// restrict forbids this thread, for good, and what it becomes, all access to files but what the program needs.
+// restrict permanently denies this thread, and the program that it executes, all file access that the program does not
+// need.
 func restrict(program string, r Rules) error {
 	v, err := version()
 	if err != nil {
@@ -132,7 +133,7 @@ func restrict(program string, r Rules) error {
 	}
 	everything := handled[min(v, len(handled)-1)]
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: everything}
-	size := unsafe.Offsetof(attr.Handled_access_net) // older kernels know no more of it
+	size := unsafe.Offsetof(attr.Handled_access_net) // older kernels know only this part
 	if v >= 6 {
 		attr.Scoped, size = unix.LANDLOCK_SCOPE_SIGNAL|unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET, unsafe.Offsetof(attr.Quiet_access_fs)
 	}
@@ -157,7 +158,7 @@ func restrict(program string, r Rules) error {
 	}
 	if r.Powerless {
 		for c := range uintptr(64) {
-			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // whoever may not has none
+			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // without the right to drop it, there is none to drop
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -171,7 +172,7 @@ func restrict(program string, r Rules) error {
 
 var errClosed = errors.New("cannot be opened")
 
-// allow allows access to a file, or to a folder and what lies below.
+// allow grants access to a file, or to a folder and everything below.
 func allow(set uintptr, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -192,7 +193,7 @@ func allow(set uintptr, path string, access uint64) error {
 	return nil
 }
 
-// version is that of the kernel's Landlock.
+// version returns the version of the kernel's Landlock.
 func version() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -1,4 +1,4 @@
-// Package cors lets web clients of other hosts read answers (Fetch standard, CORS protocol).
+// Package cors lets web clients on other hosts read responses (Fetch standard, CORS protocol).
 package cors
 
 import (
@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Policy is who may read what. An origin * lets any in, without cookies.
+// Policy says which origins may read what. The origin * allows any, without cookies.
 type Policy struct {
 	Origins []string
-	Methods string // that clients may use, with commas
-	Headers string // that they may send
-	Expose  string // that they may read
+	Methods string // allowed methods, separated by commas
+	Headers string // allowed request headers
+	Expose  string // readable response headers
 }
 
-// Handler adds to the answers of next what lets the policy's origins read them, and answers their preflight requests.
+// Handler adds the CORS headers for the policy's origins to the responses of next, and answers preflight requests.
 func (p Policy) Handler(next http.Handler) http.Handler {
 	if len(p.Origins) == 0 {
 		return next
@@ -24,7 +24,7 @@ func (p Policy) Handler(next http.Handler) http.Handler {
 		h, origin := w.Header(), r.Header.Get("Origin")
 		switch {
 		case anyOrigin:
-			h.Set("Access-Control-Allow-Origin", "*") // also to who names none: a cache has one answer for all
+			h.Set("Access-Control-Allow-Origin", "*") // also without an Origin header, so that caches can share the response
 		case origin != "" && slices.Contains(p.Origins, origin):
 			h.Add("Vary", "Origin")
 			h.Set("Access-Control-Allow-Origin", origin)

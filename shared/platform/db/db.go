@@ -1,6 +1,6 @@
-// Package db runs SQL in the name of a tenant. Every call starts with the statement that enters the tenant
-// (and, for a request, its user), pipelined with the caller's own statements into one implicit transaction:
-// one network round trip, and nothing takes effect when the entry is refused.
+// Package db runs SQL on behalf of a tenant. Every call starts with the statement that enters the tenant (and, for a
+// request, its user). It is pipelined with the caller's statements into one implicit transaction: one network round
+// trip, and nothing takes effect when the entry is refused.
 package db
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Config is how to reach Postgres.
+// Config locates Postgres.
 type Config struct {
 	URL      string        `env:"DATABASE_URL,required"`
-	Setting  string        // where URL comes from, for errors; empty is DATABASE_URL
+	Setting  string        // variable that URL came from, for errors; empty is DATABASE_URL
 	MaxConns int32         `env:"DATABASE_MAX_CONNS" envDefault:"8"`
 	Timeout  time.Duration `env:"DATABASE_TIMEOUT" envDefault:"15s"`
-	// Connect bounds how long a statement waits for a connection that has to be made, not for one that others use: an
-	// answer says soon that Postgres is away. Zero is 5 s.
+	// Connect limits how long a statement waits for a new connection, so that clients soon learn that Postgres is down.
+	// Waiting for a connection in use has no such limit. Zero is 5 s.
 	Connect time.Duration `env:"DATABASE_CONNECT_TIMEOUT" envDefault:"800ms"`
-	// Prepare keeps plans of statements in the server's sessions, which saves planning each one again. It needs
-	// sessions of our own: leave it off behind a transaction pooler (pgbouncer, RDS Proxy). Servers that do not keep
-	// the plans of roles apart (see KeepsPlansApart) are refused.
+	// Prepare keeps query plans in the server's sessions, which saves planning. It needs dedicated sessions: leave it
+	// off behind a transaction pooler (pgbouncer, RDS Proxy). Servers that share plans between roles (see
+	// KeepsPlansApart) are refused.
 	Prepare bool `env:"DATABASE_PREPARE" envDefault:"false"`
 }
 
-// Validate names the setting that is out of its bounds; of the URL, Open does.
+// Validate returns an error that names the setting out of bounds. Open checks the URL.
 func (c Config) Validate() error {
 	if c.MaxConns < 1 || c.MaxConns > 1000 {
 		return fmt.Errorf("DATABASE_MAX_CONNS: must be 1 to 1000, is %d", c.MaxConns)
@@ -52,22 +52,22 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// DB is a pool of connections. It connects on first use, so that starting costs no network call.
+// DB is a pool of connections. It connects on first use, so that the start makes no network call.
 type DB struct {
 	pool    *pgxpool.Pool
-	turns   *turns // at its connections
+	turns   *turns // shares the connections among tenants
 	timeout time.Duration
-	away    atomic.Int64 // until when no connection is tried, Unix nanoseconds: one was not made in time
+	away    atomic.Int64 // no connection attempts until then, Unix nanoseconds: the last one timed out
 }
 
-// awayFor is how long no connection is tried after one was not made in time: a request that asks several times waits
-// once, and a server that comes back is not met by everybody at the same time.
+// awayFor is the pause in connection attempts after one timed out. A request with several statements waits only once,
+// and a recovering server does not get all attempts at once.
 const awayFor = 300 * time.Millisecond
 
 var errAway = errors.New("the database did not accept a connection a moment ago")
 
-// Open prepares the pool. Unless Prepare is set, no named prepared statements are needed, so that a transaction
-// pooler may stand between.
+// Open prepares the pool. Unless Prepare is set, it uses no named prepared statements, so a transaction pooler may
+// stand in between.
 func Open(c Config) (*DB, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -89,12 +89,12 @@ func Open(c Config) (*DB, error) {
 		c.Connect = 5 * time.Second
 	}
 	pc.ConnConfig.ConnectTimeout = c.Connect
-	pc.PingTimeout = c.Connect / 4 // of each connection that was idle, one after the other
+	pc.PingTimeout = c.Connect / 4 // limit per idle connection; they are pinged one after the other
 	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
 	goesOn := pc.ConnConfig.OnPgError
 	pc.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
-		// Of read_only_sql_transaction too a connection ends: its server became a reader, or was reached by a name that
-		// led to a reader still. The next one may lead to the writer.
+		// read_only_sql_transaction also closes the connection: its server became a reader, or the host name still led
+		// to one. The next connection may reach the writer.
 		return err.Code != "25006" && goesOn(conn, err)
 	}
 	pc.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
@@ -109,7 +109,7 @@ func Open(c Config) (*DB, error) {
 				return err
 			}
 		}
-		// Times come back in UTC, whatever the machine's zone: the interface writes them with a Z.
+		// Times are scanned in UTC, whatever the machine's zone: the API writes them with a Z.
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID,
 			Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: uuidCodec{}})
@@ -121,36 +121,36 @@ func Open(c Config) (*DB, error) {
 	return d, nil
 }
 
-// Close ends every connection.
+// Close closes all connections.
 func (d *DB) Close() { d.pool.Close() }
 
-// Pool is the bare pool, for statements outside any tenant (health, listening, system-wide claims).
+// Pool returns the bare pool, for statements outside any tenant (health, listening, system-wide claims).
 func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 
-// Scope is in whose name statements run: a request's caller, a worker's task, or a bare tenant.
+// Scope is the identity that statements run as: a request's caller, a worker's task, or a bare tenant.
 type Scope interface {
-	// Enter queues the statement that binds the transaction.
+	// Enter queues the statement that binds the transaction to the scope.
 	Enter(b *pgx.Batch)
-	// TenantID is whose statements they are.
+	// TenantID returns the tenant of the scope.
 	TenantID() uuid.UUID
 }
 
 type scopeKey struct{}
 
-// In is ctx with the scope that every later call enters.
+// In returns a context with the scope that later calls enter.
 func In(ctx context.Context, s Scope) context.Context { return context.WithValue(ctx, scopeKey{}, s) }
 
-// ScopeOf is the scope of ctx, or nil.
+// ScopeOf returns the scope of ctx, or nil.
 func ScopeOf(ctx context.Context) Scope { s, _ := ctx.Value(scopeKey{}).(Scope); return s }
 
-// errNoScope is returned when a statement would run without a tenant: a mistake in the program.
+// errNoScope means that a statement would run without a tenant: a bug.
 var errNoScope = errors.New("db: no tenant in the context")
 
-// Run sends the batch in one round trip as one transaction, after entering the scope of ctx. The results are
-// read by the callbacks of the queued queries. It fails as a whole.
+// Run sends the batch in one round trip as one transaction, after entering the scope of ctx. The callbacks of the
+// queued queries read the results. If one statement fails, the whole batch fails.
 func (d *DB) Run(ctx context.Context, b *pgx.Batch) error { return d.RunWithin(ctx, b, d.timeout) }
 
-// RunWithin is Run for a batch that may take longer, or must take less long, than others.
+// RunWithin is Run with another time limit.
 func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
@@ -165,13 +165,13 @@ func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) e
 	if err != nil {
 		return translate(err)
 	}
-	// Also when a callback panics: a connection that is still busy then is closed, not put back.
+	// Also after a panic in a callback: a busy connection is then closed, not returned.
 	defer release()
 	return answered(conn.SendBatch(ctx, all).Close())
 }
 
-// acquire is a connection of the pool: it waits for those that others use, in the tenant's turn, and for one that has
-// to be made no longer than Connect.
+// acquire returns a connection of the pool. It waits for the tenant's turn while others use the connections. For a new
+// connection it waits at most Connect.
 func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn, release func(), err error) {
 	if err := d.turns.take(ctx, tenant); err != nil {
 		return nil, nil, err
@@ -189,9 +189,9 @@ func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn,
 // Enter only checks that the scope of ctx may enter.
 func (d *DB) Enter(ctx context.Context) error { return d.Run(ctx, &pgx.Batch{}) }
 
-// Tx runs fn in an explicit transaction, for rules that need to read before they write: two round trips more
-// than Run. Its statements run under the context that fn is given, which ends when the time for all of them is up: one
-// that waits for who has locked a row would wait for ever.
+// Tx runs fn in an explicit transaction, for rules that need to read before they write. It takes two more round trips
+// than Run. Its statements must use the context that fn gets. This ends at the time limit for all of them: without it,
+// a statement would wait forever for a locked row.
 func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	scope := ScopeOf(ctx)
 	if scope == nil {
@@ -214,8 +214,8 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) err
 	}))
 }
 
-// answered is translate for what ran on a connection: where its time was up, Postgres was there and had too much to do.
-// While there is no connection yet, the end of the time says that none was to be had.
+// answered translates an error of statements that had a connection: if the time is up, Postgres was reachable but
+// overloaded. Without a connection, the same error means that none was available.
 func answered(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*fault.Error)) {
 		return tooLong(err)
@@ -223,13 +223,13 @@ func answered(err error) error {
 	return translate(err)
 }
 
-// translate turns a database failure into what a client may see: a refused entry into 401 or 403, an
-// unreachable or overloaded server into 503. Others are passed on.
+// translate turns a database error into one for the client: a refused entry into 401 or 403, an unreachable or
+// overloaded server into 503. Other errors pass unchanged.
 func translate(err error) error {
 	if err == nil || errors.As(err, new(*fault.Error)) {
 		return err
 	}
-	if errors.As(err, new(*pgconn.ConnectError)) { // also where the server says why it lets nobody in
+	if errors.As(err, new(*pgconn.ConnectError)) { // also if the server says why it refuses connections
 		return unavailable(err)
 	}
 	var pg *pgconn.PgError
@@ -241,21 +241,21 @@ func translate(err error) error {
 			return fault.New(fault.Forbidden, "%s", pg.Message)
 		case "LB409":
 			return fault.New(fault.Conflict, "%s", pg.Message)
-		case "57014", "25P04", "53400": // the statement_timeout that app.enter sets; limits that an operator has set
+		case "57014", "25P04", "53400": // the statement_timeout of app.enter; limits set by an operator
 			return tooLong(err)
 		case "22021", "22P05":
 			return unstorable(err)
-		case "22P02": // of a column of JSON: what Go took for JSON, Postgres does not
+		case "22P02": // in a JSON column: Go accepted the JSON, Postgres does not
 			if strings.HasSuffix(pg.Message, "for type json") {
 				return unstorable(err)
 			}
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
-		case "54000": // a row of an index, which must fit in a third of a page
+		case "54000": // an index row must fit into a third of a page
 			return fault.Wrap(err, fault.BadRequest, "A text by which things are sorted or found is too long to be stored: it may have 2,600 bytes, 860 characters of Chinese or Japanese")
-		case "23503": // what a row was to belong to went between being looked at and being written to
+		case "23503": // the referenced row was deleted between check and write
 			return fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again").After(time.Second)
-		case "40P01", "40001", "55P03": // a deadlock, broken at this transaction's cost, or an operator's lock_timeout
+		case "40P01", "40001", "55P03": // a deadlock that this transaction lost, or an operator's lock_timeout
 			return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again").After(time.Second)
 		case "53100":
 			return noRoom(err)
@@ -264,7 +264,7 @@ func translate(err error) error {
 		case "57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53000", "53200", "53300", "25006":
 			return unavailable(err)
 		}
-		if strings.HasPrefix(pg.Code, "08") { // the connection, as poolers say it too
+		if strings.HasPrefix(pg.Code, "08") { // connection errors, also from poolers
 			return unavailable(err)
 		}
 		return err
@@ -272,7 +272,7 @@ func translate(err error) error {
 	var network net.Error
 	if errors.Is(err, errAway) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
 		pgconn.SafeToRetry(err) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the connection ended under the statement
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // the connection ended during the statement
 		return unavailable(err)
 	}
 	return err
@@ -298,16 +298,16 @@ func unavailable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The database is not reachable at the moment; try again shortly").After(2 * time.Second)
 }
 
-// ErrLost tells a worker that its task was cancelled or taken over; it must stop without writing.
+// ErrLost reports whether the worker's task was cancelled or taken over. The worker must then stop without writing.
 func ErrLost(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "LB410"
 }
 
-// Conflict tells whether err is a violation of the named unique index.
+// Conflict reports whether err is a violation of the named unique index.
 func Conflict(err error, index string) bool { return violates(err, "23505", index) }
 
-// Dangling tells whether err is a violation of the named foreign key: what a row was to belong to is not there.
+// Dangling reports whether err is a violation of the named foreign key: the referenced row does not exist.
 func Dangling(err error, key string) bool { return violates(err, "23503", key) }
 
 func violates(err error, code, constraint string) bool {

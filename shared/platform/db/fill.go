@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Fill is work on rows of before an upgrade, which migrations leave to the scheduler.
+// Fill is a backfill of rows from before an upgrade. Migrations leave it to the scheduler.
 type Fill struct {
-	Table    string // a row for each tenant that is not done; system_wide
-	Function string // does the next rows of the tenant, as many as its argument, and deletes the row of Table after the last
-	AtOnce   int    // how many rows are filled in one transaction
-	What     string // in messages: what the rows lack
+	Table    string // has a row for each tenant that is not done; system_wide
+	Function string // fills that many next rows of the tenant, and deletes its row in Table after the last
+	AtOnce   int    // rows per transaction
+	What     string // what the rows lack, for messages
 }
 
-// Run fills for some time; the rest waits for the next call.
+// Run fills rows for the given time. The rest waits for the next call.
 func (f Fill) Run(ctx context.Context, system *DB, given time.Duration) error {
 	rows, err := system.Pool().Query(ctx, "select f.tenant_id from "+f.Table+" f join tenant t on t.id = f.tenant_id where t.status <> 'deleting' order by f.tenant_id limit 1000")
 	if err != nil {
@@ -31,7 +31,7 @@ func (f Fill) Run(ctx context.Context, system *DB, given time.Duration) error {
 	}
 	until := time.Now().Add(given)
 	var failures error
-	for _, id := range tenants { // one that fails keeps no other from its turn
+	for _, id := range tenants { // a failed tenant does not stop the others
 		for left := true; left; {
 			if !time.Now().Before(until) {
 				return failures

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// All queues a query whose rows fill dst by column name (the `db` tags of T).
+// All queues a query and appends its rows to dst, by column name (the `db` tags of T).
 func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		got, err := pgx.CollectRows(rows, byName[T]())
@@ -23,15 +23,15 @@ func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
 	})
 }
 
-// byName is pgx.RowToStructByName for the rows of one query: which field a column goes to is found with the first of
-// them, not with each, and all are read into the same place.
+// byName is pgx.RowToStructByName for one query, but matches columns to fields only once, and scans all rows into the
+// same value.
 func byName[T any]() pgx.RowToFunc[T] {
 	into := new(T)
 	var targets []any // the fields of into, in the order of the columns
 	return func(row pgx.CollectableRow) (T, error) {
 		if targets == nil {
 			targets = fields(into, row.FieldDescriptions())
-			return pgx.RowToStructByName[T](row) // which says what does not fit
+			return pgx.RowToStructByName[T](row) // its error says what does not fit
 		}
 		if slices.Contains(targets, nil) { // a name that only pgx can match
 			return pgx.RowToStructByName[T](row)
@@ -43,7 +43,7 @@ func byName[T any]() pgx.RowToFunc[T] {
 	}
 }
 
-// fields are pointers to the fields of a struct that the columns go to; nil where none has the column's name.
+// fields returns pointers to the struct fields for the columns, or nil where no field has the column's name.
 func fields(into any, columns []pgconn.FieldDescription) []any {
 	v := reflect.ValueOf(into).Elem()
 	targets := make([]any, len(columns))
@@ -58,7 +58,7 @@ func fields(into any, columns []pgconn.FieldDescription) []any {
 	return targets
 }
 
-// One queues a query for at most one row, which fills dst by column name; dst stays nil when there is none.
+// One queues a query for at most one row, which fills dst by column name. Without a row dst stays nil.
 func One[T any](b *pgx.Batch, dst **T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
@@ -85,7 +85,7 @@ func Values[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
 	})
 }
 
-// Value queues a query of one row and column that fills dst; dst is left alone when there is no row.
+// Value queues a query of one row and column that fills dst. Without a row dst is unchanged.
 func Value[T any](b *pgx.Batch, dst *T, sql string, args ...any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
 		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
@@ -100,7 +100,7 @@ func Value[T any](b *pgx.Batch, dst *T, sql string, args ...any) {
 	})
 }
 
-// Affected queues a statement and counts the rows it changed into n.
+// Affected queues a statement and sets n to the number of changed rows.
 func Affected(b *pgx.Batch, n *int64, sql string, args ...any) {
 	b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
 		*n = tag.RowsAffected()
@@ -108,7 +108,7 @@ func Affected(b *pgx.Batch, n *int64, sql string, args ...any) {
 	})
 }
 
-// Get is the one row of a query on its own, or nil: one round trip.
+// Get runs one query in its own round trip and returns its row, or nil.
 func Get[T any](ctx context.Context, d *DB, sql string, args ...any) (*T, error) {
 	var b pgx.Batch
 	var out *T
@@ -116,7 +116,7 @@ func Get[T any](ctx context.Context, d *DB, sql string, args ...any) (*T, error)
 	return out, d.Run(ctx, &b)
 }
 
-// List is the rows of a query on its own: one round trip.
+// List runs one query in its own round trip and returns its rows.
 func List[T any](ctx context.Context, d *DB, sql string, args ...any) ([]T, error) {
 	var b pgx.Batch
 	out := []T{}
@@ -124,7 +124,7 @@ func List[T any](ctx context.Context, d *DB, sql string, args ...any) ([]T, erro
 	return out, d.Run(ctx, &b)
 }
 
-// Exec runs one statement on its own and says how many rows it changed: one round trip.
+// Exec runs one statement in its own round trip and returns the number of changed rows.
 func Exec(ctx context.Context, d *DB, sql string, args ...any) (int64, error) {
 	var b pgx.Batch
 	var n int64

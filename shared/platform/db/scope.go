@@ -5,26 +5,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Tenant is a scope in nobody's name: sign-in, set-up, operators, clean-up.
+// Tenant is a scope without a user: for sign-in, set-up, operators, clean-up.
 type Tenant uuid.UUID
 
-// Enter binds the transaction to the tenant. It is what app.use_tenant does, but for the call of a
-// function, which takes as long again as an empty statement.
+// Enter binds the transaction to the tenant. It does the same as app.use_tenant without a function call, which would
+// take as long as another empty statement.
 func (t Tenant) Enter(b *pgx.Batch) {
 	b.Queue("select set_config('app.tenant', $1, true), set_config('app.account', '', true)", uuid.UUID(t).String())
 }
 
-// TenantID is the tenant.
 func (t Tenant) TenantID() uuid.UUID { return uuid.UUID(t) }
 
-// Task is the scope of a worker that holds a task: entering fails (see ErrLost) once the lease is lost.
+// Task is the scope of a worker that holds a task. Entering fails (see ErrLost) once the lease is lost.
 type Task struct {
 	Tenant uuid.UUID
 	ID     uuid.UUID
 	Epoch  int32
 }
 
-// Enter binds the transaction to the task's tenant and locks the task against cancelling until commit.
+// Enter binds the transaction to the task's tenant, and locks the task against cancellation until commit.
 func (t Task) Enter(b *pgx.Batch) {
 	b.Queue("select app.hold_task($1, $2, $3)", t.Tenant, t.ID, t.Epoch)
 }
@@ -32,8 +31,8 @@ func (t Task) Enter(b *pgx.Batch) {
 // TenantID is the task's tenant.
 func (t Task) TenantID() uuid.UUID { return t.Tenant }
 
-// Acting is the scope of a worker that does a task in the name of a user, who sees and changes by it what they see and
-// change by themselves. It fails as a request does where the user is disabled or gone.
+// Acting is the scope of a worker that runs a task on behalf of a user, with the user's rights. Like a request, it
+// fails if the user is disabled or deleted.
 type Acting struct {
 	Task
 	Account uuid.UUID
@@ -43,5 +42,5 @@ type Acting struct {
 func (a Acting) Enter(b *pgx.Batch) {
 	a.Task.Enter(b)
 	b.Queue("select from app.enter($1, $2, null, null, '')", a.Tenant, a.Account)
-	b.Queue("select set_config('statement_timeout', '0', true)") // of requests; nobody waits for a task
+	b.Queue("select set_config('statement_timeout', '0', true)") // the timeout is for requests; no client waits for a task
 }

@@ -8,33 +8,32 @@ import (
 	"github.com/google/uuid"
 )
 
-// turns gives out the connections of a pool so that tenants have equal parts of them: the next one that comes free goes
-// to the tenant that has the fewest, in whatever number another one's requests wait. Once a second tenant has asked,
-// none has more than a quarter of them: who comes finds one free, and a server that is not busy with all it can do at
-// once.
+// turns shares the connections of a pool fairly among tenants. A free connection goes to the waiting tenant that has
+// the fewest, however many requests another one queues. Once a second tenant has asked, none gets more than a quarter
+// of the connections: a new tenant finds one free, and the server is not fully busy.
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	most    int // of one tenant
-	shared  int // most, once there is more than one
+	most    int // limit per tenant
+	shared  int // limit per tenant once there are several
 	first   uuid.UUID
 	held    map[uuid.UUID]int
-	waiting []*waiter // the first came first; while one is free, those who wait have as many as they may
+	waiting []*waiter // in order of arrival; while a connection is free, the tenants of all waiters are at their limit
 }
 
 type waiter struct {
 	tenant uuid.UUID
-	turn   chan struct{} // closed when it is there
+	turn   chan struct{} // closed when the waiter gets its turn
 }
 
 func newTurns(n int) *turns {
 	return &turns{free: n, most: n, shared: max(1, n/4), held: map[uuid.UUID]int{}}
 }
 
-// take waits for a turn, which must be given back unless there is an error.
+// take waits for a turn. Without an error, the caller must return it with give.
 func (t *turns) take(ctx context.Context, tenant uuid.UUID) error {
 	t.mu.Lock()
-	switch { // what is asked for no tenant, as which one answers to a host name, is nobody's
+	switch { // requests without a tenant, such as the lookup of a host name, count for none
 	case tenant == uuid.Nil, tenant == t.first:
 	case t.first == uuid.Nil:
 		t.first = tenant
@@ -59,13 +58,13 @@ func (t *turns) take(ctx context.Context, tenant uuid.UUID) error {
 	defer t.mu.Unlock()
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
-	} else { // it came in this very moment
+	} else { // the turn came at the same moment
 		t.next(tenant)
 	}
 	return ctx.Err()
 }
 
-// give passes a tenant's turn on.
+// give returns a tenant's turn.
 func (t *turns) give(tenant uuid.UUID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

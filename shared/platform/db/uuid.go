@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// uuidCodec carries a [uuid.UUID] as the 16 bytes that it is. Without it pgx takes the type for any driver.Valuer and
-// sql.Scanner: it prints each id as text and parses the text.
+// uuidCodec transfers a [uuid.UUID] as its 16 bytes. Without it pgx uses driver.Valuer and sql.Scanner, which format
+// and parse each id as text.
 type uuidCodec struct{ pgtype.UUIDCodec }
 
 // PlanEncode implements [pgtype.Codec].
@@ -27,7 +27,7 @@ func (c uuidCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any)
 	return c.UUIDCodec.PlanScan(m, oid, format, target)
 }
 
-// uuidPlan is both ways of a UUID in Postgres' binary format.
+// uuidPlan encodes and scans UUIDs in Postgres' binary format.
 type uuidPlan struct{}
 
 // Encode implements [pgtype.EncodePlan].
@@ -36,7 +36,7 @@ func (uuidPlan) Encode(value any, buf []byte) ([]byte, error) {
 	return append(buf, id[:]...), nil
 }
 
-// Scan implements [pgtype.ScanPlan]. Null is [uuid.Nil], as for the type's own Scan.
+// Scan implements [pgtype.ScanPlan]. Null becomes [uuid.Nil], as in the type's own Scan.
 func (uuidPlan) Scan(src []byte, target any) error {
 	id := target.(*uuid.UUID)
 	*id = uuid.Nil

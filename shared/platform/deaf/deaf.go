@@ -1,15 +1,15 @@
-// Package deaf ends connections whose peer takes nothing of what it is sent, and bounds what waits for slow ones.
+// Package deaf closes connections whose peer does not read, and limits the buffers for slow readers.
 package deaf
 
 import "time"
 
-// After is how long a peer may take none of what waits for it. Whoever reads, however slowly, is not cut off.
+// After is how long a peer may accept nothing of the pending bytes. A slow reader is never cut off.
 const After = 2 * time.Minute
 
-// How many bytes wait for a slow reader between two programs. Left to itself the kernel keeps 4 MB to be sent and 6 MB
-// received for each connection on the way of an answer, of the memory that it has for all of them: a few dozen slow
-// downloads use that up, and then every connection of the machine crawls, those to Postgres too.
+// Socket buffer sizes for a slow reader, in bytes. By default the kernel buffers up to 4 MB to send and 6 MB received
+// per connection, from memory that all connections share. A few dozen slow downloads use that up, and then every
+// connection of the machine crawls, even those to Postgres.
 const (
-	unsent   = 256 << 10 // beyond what is on its way, which long and fast lines need
-	received = 256 << 10 // of what comes from this machine
+	unsent   = 256 << 10 // besides the bytes in flight, of which long and fast lines need many
+	received = 256 << 10 // received from this machine
 )

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit has the kernel end the connections that a listener accepts when their peer takes nothing for After: nobody
-// waits for it, neither in the program nor, where bytes go from one socket to another, in the kernel. Little is kept
-// there for a peer that takes what it is sent slowly. It is the Control of a net.ListenConfig.
+// Limit makes the kernel close accepted connections whose peer reads nothing for After. So neither the program nor a
+// splice in the kernel waits for such a peer. It also limits the buffer for a slow reader. It is the Control of a
+// net.ListenConfig.
 func Limit(_, _ string, c syscall.RawConn) error { return limit(c, After) }
 
 func limit(c syscall.RawConn, after time.Duration) error {
@@ -23,8 +23,8 @@ func limit(c syscall.RawConn, after time.Duration) error {
 	return errors.Join(err, late, much)
 }
 
-// Near has the kernel keep little of what another program on this machine sends faster than it is read. Connections to
-// elsewhere are left alone: long lines need more. It is the Control of a net.Dialer.
+// Near limits the kernel's receive buffer for connections to this machine. Remote connections are unchanged: long lines
+// need more. It is the Control of a net.Dialer.
 func Near(_, address string, c syscall.RawConn) error {
 	if at, err := netip.ParseAddrPort(address); err != nil || !at.Addr().IsLoopback() {
 		return nil

@@ -4,8 +4,8 @@ package deaf
 
 import "syscall"
 
-// Limit leaves it to the system how long a peer may take nothing.
+// Limit does nothing here: the system's defaults apply.
 func Limit(_, _ string, _ syscall.RawConn) error { return nil }
 
-// Near leaves it to the system how much of what is not read yet it keeps.
+// Near does nothing here: the system's defaults apply.
 func Near(_, _ string, _ syscall.RawConn) error { return nil }

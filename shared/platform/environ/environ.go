@@ -1,4 +1,4 @@
-// Package environ reads settings from environment variables, and names the variable whose value is not of its kind.
+// Package environ reads settings from environment variables. Its errors name the variable.
 package environ
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Parse reads T from the environment by its env tags. The error is one line that names every variable at fault.
+// Parse reads T from the environment by its env tags. The error is one line that names every invalid variable.
 func Parse[T any]() (T, error) {
 	c, err := env.ParseAs[T]()
 	if err == nil {
@@ -24,13 +24,13 @@ func Parse[T any]() (T, error) {
 	return *new(T), errors.New(strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
-// unreadable tells of every variable that does not parse. The parser's own error has the name of the field in Go, which
-// nobody who sets a variable knows: each variable is read alone to find which it is.
+// unreadable returns one message per variable that does not parse. The parser's own error names only the Go field,
+// which users do not know. So each variable is parsed alone to find the invalid ones.
 func unreadable[T any]() []string {
 	var zero T
 	fields, err := env.GetFieldParams(&zero)
 	if err != nil {
-		return nil // Parse's own error stays
+		return nil // Parse then returns its own error
 	}
 	var wrong []string
 	for _, f := range fields {
@@ -44,7 +44,7 @@ func unreadable[T any]() []string {
 			continue
 		}
 		var number *strconv.NumError
-		if errors.As(parse.Err, &number) { // which begins with the name of a function
+		if errors.As(parse.Err, &number) { // its text begins with a function name
 			parse.Err = fmt.Errorf("must be %s, is %q", wanted(number), number.Num)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
@@ -52,7 +52,7 @@ func unreadable[T any]() []string {
 	return wrong
 }
 
-// wanted is what a value had to be that strconv did not take.
+// wanted returns what kind of value was expected where strconv failed.
 func wanted(e *strconv.NumError) string {
 	switch {
 	case e.Func == "ParseBool":
@@ -65,7 +65,7 @@ func wanted(e *strconv.NumError) string {
 	return "a whole number without a unit"
 }
 
-// WebAddress says what is wrong with a variable that must be the address of a web site.
+// WebAddress returns an error if the variable is not the URL of a web site.
 func WebAddress(name, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -74,7 +74,7 @@ func WebAddress(name, value string) error {
 	return nil
 }
 
-// WebOrigins says what is wrong with a variable that lists origins as browsers name them, or * for any.
+// WebOrigins returns an error if the variable is not a list of origins as browsers write them, or * for any.
 func WebOrigins(name string, values []string) error {
 	for _, value := range values {
 		if value != "*" && !isOrigin(value) {
@@ -89,6 +89,6 @@ func isOrigin(value string) bool {
 	if err != nil || u.Hostname() == "" || value != u.Scheme+"://"+strings.ToLower(u.Host) {
 		return false
 	}
-	usual := u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" // which browsers leave out
+	usual := u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" // browsers leave these ports out
 	return !usual && !strings.Contains(value, "*")
 }

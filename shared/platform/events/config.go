@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Config bounds what publishing keeps and how long it waits. The zero value means the defaults.
+// Config sets the limits of publishing. The zero value means the defaults.
 type Config struct {
-	Replay    int64         `env:"EVENT_REPLAY" envDefault:"10000"`   // entries kept per tenant and topic, about
-	Retention time.Duration `env:"EVENT_RETENTION" envDefault:"168h"` // a stream with no new entry for this long is removed
-	Timeout   time.Duration `env:"EVENT_TIMEOUT" envDefault:"20ms"`   // longest wait of one Publish for Redis
-	Pause     time.Duration `env:"EVENT_PAUSE" envDefault:"3s"`       // after a failure no Publish waits for this long
+	Replay    int64         `env:"EVENT_REPLAY" envDefault:"10000"`   // entries kept per tenant and topic, approximately
+	Retention time.Duration `env:"EVENT_RETENTION" envDefault:"168h"` // a stream without new entries for this long is removed
+	Timeout   time.Duration `env:"EVENT_TIMEOUT" envDefault:"20ms"`   // limit of one Publish's wait for Redis
+	Pause     time.Duration `env:"EVENT_PAUSE" envDefault:"3s"`       // after a failure, no Publish waits for this long
 	Hold      time.Duration `env:"EVENT_HOLD" envDefault:"30s"`       // unsent events are dropped after this long
-	Queue     int           `env:"EVENT_QUEUE" envDefault:"10000"`    // events one process holds unsent
+	Queue     int           `env:"EVENT_QUEUE" envDefault:"10000"`    // unsent events that one process keeps
 }
 
-// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+// Validate returns an error that names the first setting out of bounds. The zero value stands for the defaults.
 func (c Config) Validate() error {
 	switch {
 	case c == (Config{}):

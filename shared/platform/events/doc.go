@@ -1,12 +1,10 @@
-// Package events carries what changed from the functions to the listeners of the relay.
+// Package events sends change events from the functions to the relay, which delivers them to clients.
 //
-// An event is written, after the commit that caused it, to a bounded Redis stream of its tenant and
-// topic and published on the channel of the same name, both in one script, so that the order of the
-// stream is the order of the channel. The stream is what a client that lost its connection replays
-// from; the channel is what makes delivery immediate.
+// After the commit that caused it, an event is appended to a bounded Redis stream of its tenant and topic, and
+// published on the channel of the same name. One script does both, so stream and channel have the same order. Clients
+// that reconnect replay from the stream. The channel makes delivery immediate.
 //
-// Publishing is soft: it never fails a request. With Redis away the first call waits for at most
-// [Config.Timeout], later ones not at all; events are kept in memory in order and sent exactly once
-// when Redis answers again, up to the limits of [Config]. Where events were dropped, listeners of their stream get a
-// resync event once Redis takes events again.
+// Publishing never fails a request. When Redis is down, the first call waits for at most [Config.Timeout], later ones
+// not at all. Events are kept in memory, in order, and sent exactly once when Redis is back, within the limits of
+// [Config]. If events were dropped, the listeners of their stream get a resync event once Redis is back.
 package events

@@ -7,16 +7,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// Book names a book with the series and library it belongs to.
+// Book identifies a book with its series and library.
 type Book struct{ ID, SeriesID, LibraryID uuid.UUID }
 
-// Series names a series with the library it belongs to.
+// Series identifies a series with its library.
 type Series struct{ ID, LibraryID uuid.UUID }
 
-// EntityType says whose cover changed.
+// EntityType is the kind of entity whose cover changed.
 type EntityType string
 
-// The kinds of things that have a cover.
+// Entities with covers.
 const (
 	BookEntity   EntityType = "book"
 	SeriesEntity EntityType = "series"
@@ -64,10 +64,11 @@ type coverData struct {
 // BookCreated says that a new book was added.
 func BookCreated(b Book) Event { return bookEvent("book_created", b) }
 
-// BookDeleted says that a book was removed for good; a vanished file is [BookUpdated] "deleted".
+// BookDeleted says that a book was removed permanently. For a missing file the event is [BookUpdated] with the field
+// "deleted".
 func BookDeleted(b Book) Event { return bookEvent("book_deleted", b) }
 
-// BookUpdated says that a book changed; fields names what changed, none means anything (null).
+// BookUpdated says that a book changed. fields names what changed; none means anything (null).
 func BookUpdated(b Book, fields ...string) Event {
 	e := bookEvent("book_updated", b)
 	e.Data = bookFieldsData{e.Data.(bookData), fields}
@@ -81,7 +82,7 @@ func SeriesCreated(s Series) Event { return seriesEvent("series_created", s) }
 // SeriesDeleted says that a series was removed.
 func SeriesDeleted(s Series) Event { return seriesEvent("series_deleted", s) }
 
-// SeriesUpdated says that a series changed; fields names what changed, none means anything (null).
+// SeriesUpdated says that a series changed. fields names what changed; none means anything (null).
 func SeriesUpdated(s Series, fields ...string) Event {
 	e := seriesEvent("series_updated", s)
 	e.Data = seriesFieldsData{e.Data.(seriesData), fields}
@@ -97,7 +98,7 @@ func LibraryUpdated(id uuid.UUID) Event { return libraryEvent("library_updated",
 // LibraryDeleted says that a library was removed.
 func LibraryDeleted(id uuid.UUID) Event { return libraryEvent("library_deleted", id) }
 
-// CoverUpdated says that a cover was rendered or chosen anew; library may be nil.
+// CoverUpdated says that a cover was rendered again or replaced. library may be nil.
 func CoverUpdated(entity EntityType, id uuid.UUID, library *uuid.UUID) Event {
 	permission := "BooksRead"
 	if entity == SeriesEntity {
@@ -113,7 +114,7 @@ type pluginData struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
-// Plugin says what has become of a plugin: created, updated, enabled, disabled or deleted.
+// Plugin says that a plugin was created, updated, enabled, disabled or deleted.
 func Plugin(what string, id uuid.UUID) Event {
 	return Event{Topic: Entities, Kind: "plugin_" + what, Permission: "PluginsManage", Data: pluginData{"plugin_" + what, id, now()}}
 }
@@ -131,7 +132,7 @@ func SeriesMetadataUpdated(s Series, plugin uuid.UUID, fields ...string) Event {
 	return e
 }
 
-// Release is what was announced of a series, by a source of a plugin (its name).
+// Release is a release of a series, announced by a source of a plugin (its name).
 type Release struct {
 	ID, SeriesID, SourceID uuid.UUID
 	SeriesTitle, Plugin    string
@@ -152,8 +153,8 @@ type releaseData struct {
 	Timestamp   time.Time `json:"timestamp"`
 }
 
-// ReleaseAnnounced says that something new of a series was announced; it names the series, so that only those hear it
-// from whom none is hidden.
+// ReleaseAnnounced says that a new release of a series was announced. Because it names the series, only listeners who
+// see all series receive it.
 func ReleaseAnnounced(r Release) Event {
 	return Event{Topic: Entities, Kind: "release_announced", Permission: SeesAll, Data: releaseData{
 		Type: "release_announced", LedgerID: r.ID, SeriesID: r.SeriesID, SeriesTitle: r.SeriesTitle, SourceID: r.SourceID,

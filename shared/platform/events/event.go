@@ -10,57 +10,57 @@ import (
 	"github.com/google/uuid"
 )
 
-// Topic names one of the three streams a client can open.
+// Topic is one of the three streams that a client can open.
 type Topic string
 
-// The topics, named as the first path element of their streams.
+// Topics, named like the first path element of their streams.
 const (
 	Entities Topic = "events"
 	Tasks    Topic = "tasks"
 	Scans    Topic = "scans"
 )
 
-// Topics lists every topic; its order is part of the publishing script.
+// Topics lists every topic. Its order is part of the publishing script.
 var Topics = [...]Topic{Entities, Tasks, Scans}
 
-// SeesAll is what, besides permissions, those listeners hold from whom no series is hidden: what tasks and scans tell
-// may name any file.
+// SeesAll is held, besides permissions, by listeners who see all series. Events of tasks and scans require it, because
+// they may name any file.
 const SeesAll = "SeesAll"
 
-// maxData is the largest encoded payload of one event, in bytes.
+// maxData limits the encoded payload of one event, in bytes.
 const maxData = 32 << 10
 
 // Event is one message for the listeners of a topic.
 type Event struct {
 	Topic      Topic
 	Kind       string // the SSE "event:" line, lower case letters, digits and underscores
-	Data       any    // encoded once as JSON; a json.RawMessage is taken as it is
-	Permission string // what a listener must hold to receive it; empty means every listener
+	Data       any    // encoded once as JSON; a json.RawMessage is used unchanged
+	Permission string // required of listeners; empty means every listener
 	UserID     string // when set, only this user's connections receive it
-	Elsewhere  bool   // a file that was read before is another one, in another place or gone: what processes remember of books ends
+	Elsewhere  bool   // a file was changed, moved or removed: processes must drop their cached books
 }
 
 // Message is an event as the relay reads it from a channel or a stream.
 type Message struct {
 	ID         ID
-	Kind       string // empty for the marker that opens a stream: nothing to deliver
+	Kind       string // empty for the marker that starts a stream, which is not delivered
 	Permission string
 	UserID     string
 	Data       string // one line of JSON
 }
 
-// Key names the Redis stream of a tenant's topic and the channel that announces its entries.
+// Key returns the name of the Redis stream of a tenant's topic, which is also the channel that announces its entries.
 func Key(tenant uuid.UUID, topic Topic) string {
 	return "lb:{" + tenant.String() + "}:stream:" + string(topic)
 }
 
-// GenerationKey names the string that holds a tenant's access generation and the channel that
-// announces its changes.
+// GenerationKey returns the name of the string with a tenant's access generation, which is also the channel that
+// announces changes.
 func GenerationKey(tenant uuid.UUID) string {
 	return "lb:{" + tenant.String() + "}:gen"
 }
 
-// BooksKey names the string that changes with an event of a book whose file is Elsewhere, or of a library that is.
+// BooksKey returns the name of the string that changes with each event that is Elsewhere.
 func BooksKey(tenant uuid.UUID) string { return GenerationKey(tenant) + ":books" }
 
 // encode renders the event as kind, permission, user and data, separated by tabs.
@@ -89,7 +89,7 @@ func (e Event) encode() (string, error) {
 	return e.Kind + "\t" + e.Permission + "\t" + user + "\t" + string(line), nil
 }
 
-// line is the data as JSON without line breaks, which would end an SSE data line.
+// line returns the data as JSON without line breaks, which would end an SSE data line.
 func (e Event) line() ([]byte, error) {
 	raw, ok := e.Data.(json.RawMessage)
 	if !ok {
@@ -106,7 +106,7 @@ func (e Event) line() ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// DecodeMessage reads what was published on a topic's channel: the entry's id and its value.
+// DecodeMessage decodes a message of a topic's channel: the entry's id and its value.
 func DecodeMessage(payload string) (Message, error) {
 	id, value, ok := strings.Cut(payload, "\t")
 	if !ok {
@@ -115,7 +115,7 @@ func DecodeMessage(payload string) (Message, error) {
 	return decodeEntry(id, value)
 }
 
-// decodeEntry reads an entry of a topic's stream from its id and the value of its field.
+// decodeEntry decodes an entry of a topic's stream from its id and the value of its field.
 func decodeEntry(id, value string) (Message, error) {
 	parsed, err := ParseID(id)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // ID is the position of an event in its stream: Redis' milliseconds and sequence number.
 type ID struct{ Millis, Seq uint64 }
 
-// ParseID reads "<milliseconds>-<sequence>", the form Redis writes and clients send back.
+// ParseID parses "<milliseconds>-<sequence>", the form that Redis writes and clients send back.
 func ParseID(s string) (ID, error) {
 	first, second, ok := strings.Cut(s, "-")
 	if !ok || len(s) > 41 {
@@ -32,7 +32,7 @@ func (id ID) String() string {
 	return strconv.FormatUint(id.Millis, 10) + "-" + strconv.FormatUint(id.Seq, 10)
 }
 
-// Compare returns -1, 0 or +1 as id stands before, at or after other.
+// Compare returns -1, 0 or +1 if id is before, at or after other.
 func (id ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(id.Millis, other.Millis), cmp.Compare(id.Seq, other.Seq))
 }

@@ -22,7 +22,7 @@ type TaskProgress struct {
 	BookID      *uuid.UUID `json:"book_id"`
 }
 
-// Progress counts the items of a task, 0 of 0 where it has none; what an item is, the message says.
+// Progress counts the items of a task, 0 of 0 if it has none. The message says what an item is.
 type Progress struct {
 	Current int64  `json:"current"`
 	Total   int64  `json:"total"`
@@ -39,7 +39,7 @@ type ScanProgress struct {
 	BooksFound     int64      `json:"books_found"`
 	BooksUpdated   int64      `json:"books_updated"`
 	BooksDeleted   int64      `json:"books_deleted"`
-	Errors         []string   `json:"errors"` // at most 20 are sent, each cut at 200 bytes
+	Errors         []string   `json:"errors"` // at most 20 are sent, each truncated to 200 bytes
 	StartedAt      *time.Time `json:"started_at"`
 	CompletedAt    *time.Time `json:"completed_at"`
 }
@@ -50,8 +50,8 @@ const (
 	maxTextBytes  = 1000
 )
 
-// TaskProgressed is the task_progress event; every listener of the task stream receives it.
-// Its error and message are cut at 1,000 bytes.
+// TaskProgressed is the task_progress event, for every listener of the task stream. Its error and message are truncated
+// to 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
 	if t.Error != nil {
 		short := cut.Bytes(*t.Error, maxTextBytes)
@@ -61,7 +61,7 @@ func TaskProgressed(t TaskProgress) Event {
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: SeesAll, Data: t}
 }
 
-// ScanProgressed is the scan_progress event; every listener of the scan stream receives it.
+// ScanProgressed is the scan_progress event, for every listener of the scan stream.
 func ScanProgressed(s ScanProgress) Event {
 	texts := make([]string, 0, maxScanErrors) // never null
 	for _, text := range s.Errors[:min(len(s.Errors), maxScanErrors)] {

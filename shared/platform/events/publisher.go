@@ -16,15 +16,15 @@ import (
 )
 
 var (
-	// ErrDelayed means that Redis did not answer in time: the events are kept in memory and sent later.
+	// ErrDelayed means that Redis did not answer in time. The events are kept in memory and sent later.
 	ErrDelayed = errors.New("events delayed: Redis does not answer, they are kept in memory")
-	// ErrDropped means that events were not and will not be sent.
+	// ErrDropped means that events were not sent and never will be.
 	ErrDropped = errors.New("events dropped")
 )
 
-// publishScript writes and announces events. KEYS: the publisher's mark, then one stream per topic.
-// ARGV: this job's sequence number, entries to keep, seconds to keep them, then pairs of topic index
-// and value. The mark makes a job that is sent again after a lost answer write nothing twice.
+// publishScript appends and publishes events. KEYS: the publisher's mark, then one stream per topic. ARGV: this job's
+// sequence number, entries to keep, seconds to keep them, then pairs of topic index and value. The mark makes a retry
+// after a lost response write nothing twice.
 const publishScript = `
 local done = redis.call('GET', KEYS[1])
 if done and tonumber(done) >= tonumber(ARGV[1]) then return 0 end
@@ -39,15 +39,15 @@ for key in pairs(used) do redis.call('EXPIRE', key, ARGV[3]) end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', 120)
 return 1`
 
-// generationScript replaces the access generation and announces the new one. A random value never
-// returns to one that was seen before, also when Redis lost its data in between.
+// generationScript replaces the access generation and announces the new one. The random value never equals an earlier
+// one, even if Redis lost its data in between.
 const generationScript = `
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('PUBLISH', KEYS[1], ARGV[1])
 return 1`
 
-// elsewhereScript ends what processes remember of a tenant's books, which is a minute old at most. Where it is lost,
-// they go on for that long.
+// elsewhereScript invalidates what processes have cached about a tenant's books. Cached entries live for a minute. If
+// the key is lost, they stay for that long.
 const elsewhereScript = `redis.call('SET', KEYS[1], ARGV[1], 'EX', 120)
 return 1`
 
@@ -56,41 +56,41 @@ const (
 	pipelineLen = 64  // script calls per round trip
 )
 
-// Publisher sends events; it is safe for concurrent use and needs no closing.
+// Publisher sends events. It is safe for concurrent use and needs no closing.
 type Publisher struct {
 	rdb  redis.UniversalClient
 	cfg  Config
 	log  *slog.Logger
-	mark func() string // names this publisher in Redis
+	mark func() string // name of this publisher in Redis
 
 	mu      sync.Mutex
 	queue   []*job
 	held    int                          // events in queue
 	seq     uint64                       // of the newest job
 	sending chan struct{}                // closed when the queue is empty; nil while nothing is being sent
-	slow    time.Time                    // until then nobody waits
+	slow    time.Time                    // until then no call waits
 	dropped uint64                       // events lost since the outage began
-	well    bool                         // Redis took what it was sent last
-	missed  map[uuid.UUID]map[Topic]bool // streams that lack events, and access: their listeners are to be told
-	telling bool                         // a timer is set to try that
+	well    bool                         // the last job sent was accepted by Redis
+	missed  map[uuid.UUID]map[Topic]bool // streams that lack events, and access: their listeners must be told
+	telling bool                         // a timer is set for it
 }
 
-// access is a change of it, beside the topics.
+// access stands for a change of access, beside the topics.
 const access Topic = ""
 
 type job struct {
 	script string
 	tenant uuid.UUID
-	topics map[Topic]bool // of its events, at least
+	topics map[Topic]bool // topics of its events, at least
 	keys   []string
 	args   []any
 	events int
-	told   bool // it tells of a stream that lacks events
+	told   bool // it tells listeners of a stream that lacks events
 	since  time.Time
 	wait   *wait
 }
 
-// wait is what one call waits for: all of its jobs, or the first failure.
+// wait is the wait of one call: for all of its jobs, or the first failure.
 type wait struct {
 	left int
 	done chan struct{}
@@ -104,7 +104,7 @@ func (w *wait) finish(err error) {
 	}
 }
 
-// New returns a publisher on rdb; log may be nil. The configuration must be valid.
+// New returns a publisher on rdb. log may be nil. The configuration must be valid.
 func New(rdb redis.UniversalClient, cfg Config, log *slog.Logger) *Publisher {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -112,10 +112,9 @@ func New(rdb redis.UniversalClient, cfg Config, log *slog.Logger) *Publisher {
 	return &Publisher{rdb: rdb, cfg: cfg.withDefaults(), log: log, mark: sync.OnceValue(rand.Text), well: true, missed: map[uuid.UUID]map[Topic]bool{}}
 }
 
-// Publish sends the events of a tenant in order, in one round trip for up to 12,800 of them. It
-// returns nil when Redis has them, [ErrDelayed] when they wait in memory, [ErrDropped] when the
-// memory is full, and an error for an event that cannot be encoded (then none is sent). Callers log
-// the error and go on.
+// Publish sends the events of a tenant in order, with one round trip for up to 12,800 events. It returns nil when Redis
+// has them, [ErrDelayed] when they wait in memory, [ErrDropped] when the memory is full, and an error for an event that
+// cannot be encoded (then none is sent). Callers log the error and continue.
 func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Event) error {
 	if len(events) == 0 {
 		return nil
@@ -137,13 +136,13 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 		elsewhere = elsewhere || e.Elsewhere
 	}
 	jobs := p.jobs(tenant, topics, args)
-	if elsewhere { // first, so that whoever is told and asks gets what is there now
+	if elsewhere { // first, so that listeners who then send a request get the new state
 		jobs = append([]*job{{script: elsewhereScript, keys: []string{BooksKey(tenant)}, args: []any{rand.Text()}, events: 1}}, jobs...)
 	}
 	return p.enqueue(ctx, jobs)
 }
 
-// jobs are script calls for pairs of topic index and value.
+// jobs returns the script calls for pairs of topic index and value.
 func (p *Publisher) jobs(tenant uuid.UUID, topics map[Topic]bool, args []any) (jobs []*job) {
 	keys := []string{"lb:{" + tenant.String() + "}:publisher:" + p.mark()}
 	for _, topic := range Topics {
@@ -156,8 +155,8 @@ func (p *Publisher) jobs(tenant uuid.UUID, topics map[Topic]bool, args []any) (j
 	return jobs
 }
 
-// ChangeAccess announces that what some user or key of the tenant may do has changed: relays ask
-// again for every connection of the tenant, within a second. It waits and fails as [Publisher.Publish].
+// ChangeAccess announces that the access of some user or key of the tenant has changed. Within a second, relays check
+// every connection of the tenant again. It waits and fails like [Publisher.Publish].
 func (p *Publisher) ChangeAccess(ctx context.Context, tenant uuid.UUID) error {
 	return p.enqueue(ctx, []*job{changeAccess(tenant)})
 }
@@ -167,7 +166,7 @@ func changeAccess(tenant uuid.UUID) *job {
 		args: []any{rand.Text()}, events: 1}
 }
 
-// Flush waits until nothing is unsent; a process calls it before it ends.
+// Flush waits until everything is sent. A process calls it before it ends.
 func (p *Publisher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	sending := p.sending
@@ -226,7 +225,7 @@ func (p *Publisher) enqueue(ctx context.Context, jobs []*job) error {
 	}
 }
 
-// append puts jobs at the end of the queue. The caller holds p.mu, as for the two below.
+// append adds jobs to the queue. The caller holds p.mu, as for the two functions below.
 func (p *Publisher) append(jobs []*job, now time.Time, wait *wait) {
 	for _, j := range jobs {
 		p.seq++
@@ -239,7 +238,7 @@ func (p *Publisher) append(jobs []*job, now time.Time, wait *wait) {
 	p.queue = append(p.queue, jobs...)
 }
 
-// start has the queue sent, unless that is so already.
+// start starts sending the queue, unless it is running.
 func (p *Publisher) start() {
 	if p.sending == nil {
 		p.sending = make(chan struct{})
@@ -247,7 +246,7 @@ func (p *Publisher) start() {
 	}
 }
 
-// drop counts a job that is not sent, and remembers whose stream lacks it.
+// drop counts a job that is not sent, and records the streams that lack it.
 func (p *Publisher) drop(j *job) {
 	if !j.told {
 		p.dropped += uint64(j.events)
@@ -261,8 +260,8 @@ func (p *Publisher) drop(j *job) {
 	maps.Copy(p.missed[j.tenant], j.topics)
 }
 
-// tell queues an event for the listeners of each stream that lacks some: they are to fetch their state anew. A change
-// of access is announced once more.
+// tell queues an event for the listeners of each stream that lacks some: they must reload their state. A change of
+// access is announced again.
 func (p *Publisher) tell() {
 	for tenant, topics := range p.missed {
 		var args []any

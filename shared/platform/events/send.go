@@ -18,7 +18,7 @@ const (
 	lastRetry        = 2 * time.Second
 )
 
-// send empties the queue in order and ends; while Redis is away it tries again, ever less often.
+// send sends the queue in order and returns when it is empty. While Redis is down it retries with growing delays.
 func (p *Publisher) send(done chan struct{}) {
 	defer close(done)
 	retry := firstRetry
@@ -32,12 +32,12 @@ func (p *Publisher) send(done chan struct{}) {
 			retry = firstRetry
 			continue
 		}
-		time.Sleep(retry/2 + rand.N(retry/2+1)) // jitter: many processes return to one Redis
+		time.Sleep(retry/2 + rand.N(retry/2+1)) // jitter: many processes reconnect to one Redis
 		retry = min(2*retry, lastRetry)
 	}
 }
 
-// next drops what was held for too long and returns the head of the queue, nil when it is empty.
+// next drops jobs that were held for too long and returns the head of the queue, or nil if it is empty.
 func (p *Publisher) next() []*job {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *Publisher) next() []*job {
 		return nil
 	}
 	most := pipelineLen
-	if !p.slow.IsZero() { // one job finds out: a Redis that is about to be ready could refuse the head of a pipeline and take the rest
+	if !p.slow.IsZero() { // send one job first: a Redis that is starting could refuse the head of a pipeline and accept the rest
 		most = 1
 	}
 	return append([]*job(nil), p.queue[:min(len(p.queue), most)]...)
@@ -66,7 +66,7 @@ func (p *Publisher) next() []*job {
 func (p *Publisher) roundTrip(batch []*job) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), roundTripTimeout)
 	defer cancel()
-	if len(batch) == 1 { // on a connection of the ordinary pool: pipelines have their own
+	if len(batch) == 1 { // uses the ordinary pool: pipelines have connections of their own
 		return []error{p.rdb.Eval(ctx, batch[0].script, batch[0].keys, batch[0].args...).Err()}
 	}
 	pipe := p.rdb.Pipeline()
@@ -84,7 +84,7 @@ func (p *Publisher) roundTrip(batch []*job) []error {
 	return results
 }
 
-// settle takes what is done off the queue and reports whether Redis took everything it was asked to.
+// settle removes the finished jobs from the queue and reports whether Redis accepted all.
 func (p *Publisher) settle(batch []*job, results []error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +121,8 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 	return true
 }
 
-// overtaken are the jobs that failed before a later one of the same stream was taken, by a Redis that became ready
-// within a pipeline: sent again they would be taken for ones that have been sent.
+// overtaken reports the failed jobs that are followed by a successful one of the same stream, because Redis became
+// ready within a pipeline. If they were sent again, they would count as already sent.
 func overtaken(batch []*job, results []error) []bool {
 	late, taken := make([]bool, len(batch)), map[string]bool{}
 	for i := len(batch) - 1; i >= 0; i-- {
@@ -133,13 +133,13 @@ func overtaken(batch []*job, results []error) []bool {
 	return late
 }
 
-// withdraw takes off the queue what tells of streams that lack events. It is told later, and again and again, so it
-// need not wait here, where the end of an invocation waits for it.
+// withdraw removes the jobs from the queue that tell listeners of lost events. They are queued again later, so the end
+// of an invocation need not wait for them.
 func (p *Publisher) withdraw(cause error) {
 	p.queue = slices.DeleteFunc(p.queue, func(j *job) bool {
 		if j.told {
 			p.finish(j, cause)
-			if !errors.Is(cause, redis.ErrClosed) { // else the process ends
+			if !errors.Is(cause, redis.ErrClosed) { // otherwise the process ends
 				p.drop(j)
 			}
 		}
@@ -147,7 +147,7 @@ func (p *Publisher) withdraw(cause error) {
 	})
 }
 
-// tellLater tries to tell a while later, also where this process has nothing else to send by then.
+// tellLater tries again after a while, even if this process has nothing else to send.
 func (p *Publisher) tellLater() {
 	if len(p.missed) == 0 || p.telling {
 		return
@@ -157,7 +157,7 @@ func (p *Publisher) tellLater() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.telling = false
-		if p.sending == nil { // else what is sent finds out
+		if p.sending == nil { // otherwise the running send finds out
 			p.tell()
 			p.start()
 		}
@@ -169,7 +169,7 @@ func (p *Publisher) finish(j *job, err error) {
 	j.wait.finish(err)
 }
 
-// retryable tells a Redis that is away or not ready from one that refuses the job itself.
+// retryable reports whether Redis is down or not ready, rather than refusing the job itself.
 func retryable(err error) bool {
 	var reply redis.Error
 	if !errors.As(err, &reply) {

@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// tailScript returns the id of the newest entry. An empty stream gets a marker first, so that every
-// listener starts from an id that can be proved to be in the stream later.
+// tailScript returns the id of the newest entry. It adds a marker to an empty stream, so that every listener starts
+// from an id that can later be found in the stream.
 const tailScript = `
 local newest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 if #newest > 0 then return newest[1][1] end
@@ -16,7 +16,7 @@ local id = redis.call('XADD', KEYS[1], '*', 'e', '')
 redis.call('EXPIRE', KEYS[1], 604800)
 return id`
 
-// Tail returns the id of the newest entry of the stream at key, which it opens when it is empty.
+// Tail returns the id of the newest entry of the stream at key. It adds a marker to an empty stream.
 func Tail(ctx context.Context, rdb redis.UniversalClient, key string) (ID, error) {
 	id, err := rdb.Eval(ctx, tailScript, []string{key}).Text()
 	if err != nil {
@@ -25,9 +25,8 @@ func Tail(ctx context.Context, rdb redis.UniversalClient, key string) (ID, error
 	return ParseID(id)
 }
 
-// Range returns at most limit entries of the stream at key, oldest first, with from <= id <= to.
-// A nil to means the newest. An entry of a form that is not known, as another version may write, tells nothing: it has
-// an id alone.
+// Range returns at most limit entries of the stream at key, oldest first, with from <= id <= to. A nil to means the
+// newest. An entry in an unknown format, which another version may write, is returned with its id only.
 func Range(ctx context.Context, rdb redis.UniversalClient, key string, from ID, to *ID, limit int64) ([]Message, error) {
 	end := "+"
 	if to != nil {

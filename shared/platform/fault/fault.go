@@ -1,5 +1,5 @@
-// Package fault is the one error type that reaches a client: a code, a sentence that says what to do,
-// and, for bad input, the fields at fault.
+// Package fault defines the one error type that reaches a client: a code, a sentence that says what to do, and, for bad
+// input, the invalid fields.
 package fault
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Code says what kind of failure an Error is; each maps to one HTTP status and one `error` word.
+// Code is the kind of an Error. Each maps to one HTTP status and one `error` word.
 type Code int
 
-// The codes, with the HTTP status each is answered with.
+// Codes with their HTTP status.
 const (
 	Internal        Code = iota // 500
 	BadRequest                  // 400
@@ -27,8 +27,8 @@ const (
 	RangeInvalid                // 416
 	TooLarge                    // 413
 	Precondition                // 412
-	TimedOut                    // 408: of the client, while it sent
-	BadGateway                  // 502: another server that was to answer
+	TimedOut                    // 408: the client was too slow to send
+	BadGateway                  // 502: another server failed
 )
 
 var codes = map[Code]struct {
@@ -51,13 +51,13 @@ var codes = map[Code]struct {
 	BadGateway:      {http.StatusBadGateway, "BadGateway"},
 }
 
-// Status is the HTTP status of the code.
+// Status returns the HTTP status of the code.
 func (c Code) Status() int { return codes[c].status }
 
-// Word is the `error` string of the code in an error body.
+// Word returns the `error` string of the code in an error body.
 func (c Code) Word() string { return codes[c].word }
 
-// FromStatus is the code with the given HTTP status; an unknown 4xx is BadRequest, anything else Internal.
+// FromStatus returns the code for an HTTP status. An unknown 4xx is BadRequest, anything else Internal.
 func FromStatus(status int) Code {
 	for c, v := range codes {
 		if v.status == status {
@@ -70,7 +70,7 @@ func FromStatus(status int) Code {
 	return Internal
 }
 
-// Field is one input at fault and what is wrong with it.
+// Field is one invalid input and what is wrong with it.
 type Field struct {
 	Field   string `json:"field" doc:"Path of the input at fault"`
 	Message string `json:"message" doc:"What is wrong with it and what to do"`
@@ -85,13 +85,13 @@ type Error struct {
 	Err        error
 }
 
-// After says that it may be tried again in that time, and is the same error.
+// After sets when the client may retry, and returns the same error.
 func (e *Error) After(wait time.Duration) *Error {
 	e.RetryAfter = wait
 	return e
 }
 
-// Error is the message and its cause. What the message says of the cause already is not said twice.
+// Error returns the message and its cause, without repeating a cause that the message contains.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -105,7 +105,7 @@ func (e *Error) Error() string {
 	return e.Message + ": " + cause
 }
 
-// Line is text in one line: that of joined errors has several.
+// Line returns text in one line. The text of joined errors has several.
 func Line(text string) string {
 	var parts []string
 	for line := range strings.Lines(text) {
@@ -116,26 +116,26 @@ func Line(text string) string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New is an Error with a message for the client.
+// New returns an Error with a message for the client.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap is an Error with a message for the client and a cause for the log.
+// Wrap returns an Error with a message for the client and a cause for the log.
 func Wrap(err error, code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Invalid is a BadRequest about one field.
+// Invalid returns a BadRequest about one field.
 func Invalid(field, format string, args ...any) *Error {
 	msg := fmt.Sprintf(format, args...)
 	return &Error{Code: BadRequest, Message: field + ": " + msg, Fields: []Field{{field, msg}}}
 }
 
-// InvalidFields is a BadRequest about several fields; nil when there are none.
+// InvalidFields returns a BadRequest about several fields, or nil if there are none.
 func InvalidFields(fields []Field) error {
 	if len(fields) == 0 {
 		return nil
@@ -143,7 +143,7 @@ func InvalidFields(fields []Field) error {
 	return &Error{Code: BadRequest, Message: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 
-// Missing is the NotFound of a named thing, for example Missing("Book").
+// Missing returns a NotFound for a named thing, for example Missing("Book").
 func Missing(what string) *Error { return New(NotFound, "%s not found", what) }
 
 // Taken is the Conflict about a field whose value another has already.
@@ -160,7 +160,7 @@ func From(err error) *Error {
 	return &Error{Code: Internal, Message: "An internal error occurred", Err: err}
 }
 
-// Is tells whether err carries the code.
+// Is reports whether err carries the code.
 func Is(err error, code Code) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == code

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// Guarded is work for a goroutine of its own, in which a panic would end the process and with it everybody's requests:
-// it is an error instead, of this work alone.
+// Guarded wraps work for its own goroutine, where a panic would end the whole process. The panic becomes an error of
+// this work.
 func Guarded(work func() (any, error)) func() (any, error) {
 	return func() (out any, err error) {
 		defer func() {

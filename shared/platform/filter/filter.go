@@ -1,10 +1,7 @@
-// Package filter compiles a condition tree, as clients send it, into the where
-// clause of an SQL query.
+// Package filter compiles a condition tree from a client into the where clause of an SQL query.
 //
-// A node is {"allOf": [...]}, {"anyOf": [...]} or a leaf {field: {"operator":
-// ..., "value": ...}}. Which fields there are, and which SQL stands for each,
-// says a Schema: nothing else can get into the text of the query, and values
-// only ever become parameters.
+// A node is {"allOf": [...]}, {"anyOf": [...]} or a leaf {field: {"operator": ..., "value": ...}}. A Schema lists the
+// fields and their SQL. Nothing else gets into the text of the query, and values only become parameters.
 package filter
 
 import (
@@ -29,7 +26,7 @@ const (
 	maxBytes  = 4 << 20 // all lists at their limits fit
 )
 
-// Type says which operators a field has and what its values look like.
+// Type determines the operators of a field and the form of its values.
 type Type int
 
 // The types of fields. Comparisons of text ignore letter case; isNot,
@@ -47,31 +44,27 @@ const (
 // Field is one name that conditions may use.
 type Field struct {
 	Type   Type
-	Column string   // SQL expression, written by us
+	Column string   // SQL expression from our code
 	Values []string // of an Enum
-	// Among, of a Text or Number, is the SQL condition that one of several meets, with %s where the comparison of
-	// Column stands: then isNot and doesNotContain are for all of them, and isNull is for none.
+	// Among, for Text or Number, is the SQL condition that one of several values matches; %s stands for the comparison
+	// of Column. isNot and doesNotContain then must hold for all values, and isNull means that there are none.
 	Among string
-	// Only, when set, is the SQL condition under which a comparison counts: for whom it does not hold, all meet it.
+	// Only, if set, is an SQL condition. Rows that do not meet it match every comparison.
 	Only string
-	// Custom, when set, writes the SQL instead. It is called with a canonical
-	// operator of the Type and its checked value: string for Text and Enum, bool,
-	// uuid.UUID or []uuid.UUID, int64 or float64, time.Time, Range, or nil. An
-	// *Error that it returns gets the path of the condition; any other error is
-	// not the client's.
+	// Custom, if set, writes the SQL instead. It gets a canonical operator of the Type and its checked value: string
+	// for Text and Enum, bool, uuid.UUID or []uuid.UUID, int64 or float64, time.Time, Range, or nil. If it returns an
+	// *Error, this gets the path of the condition. Any other error is internal.
 	Custom func(b *Builder, op string, value any) (string, error)
 }
 
-// Range is the value of between; a nil bound is open. Bounds are int64 or
-// float64, or time.Time, and belong to the range.
+// Range is the value of between. A nil bound is open. Bounds are int64 or float64, or time.Time, and inclusive.
 type Range struct{ Min, Max any }
 
-// Schema names the fields, in camelCase; conditions may use snake_case too.
-// Aliases are further keys.
+// Schema holds the fields by name in camelCase. Conditions may also use snake_case. Aliases are further keys.
 type Schema map[string]Field
 
-// Error says what is wrong with a condition, and where: Path is like
-// allOf[1].genre.operator, "" for the condition itself.
+// Error says what is wrong with a condition, and where. Path is like allOf[1].genre.operator, or "" for the condition
+// itself.
 type Error struct{ Path, Message string }
 
 func (e *Error) Error() string {
@@ -81,7 +74,7 @@ func (e *Error) Error() string {
 	return "condition." + e.Path + ": " + e.Message
 }
 
-// Builder collects the parameters of the clause that is being written.
+// Builder collects the parameters of the clause.
 type Builder struct {
 	first int
 	args  []any
@@ -93,10 +86,9 @@ func (b *Builder) Arg(v any) string {
 	return "$" + strconv.Itoa(b.first+len(b.args)-1)
 }
 
-// Compile returns a where clause and its parameters, numbered from firstArg on.
-// No condition (empty, null, or an empty allOf) is "true"; an empty anyOf is
-// "false". The clause can stand beside others with "and". Its error is *Error,
-// or that of a Field.Custom.
+// Compile returns a where clause and its parameters, numbered from firstArg on. No condition (empty, null, or an empty
+// allOf) is "true"; an empty anyOf is "false". The clause can be combined with "and". The error is an *Error, or that
+// of a Field.Custom.
 func Compile(raw json.RawMessage, s Schema, firstArg int) (where string, args []any, err error) {
 	if len(raw) > maxBytes {
 		return "", nil, &Error{"", fmt.Sprintf("is larger than %d bytes", maxBytes)}
@@ -143,7 +135,7 @@ func (c *compiler) node(raw json.RawMessage, path string, depth int) (string, er
 		}
 		return c.leaf(key, body, at)
 	}
-	return "", nil // not reached: there is one key
+	return "", nil // unreachable: there is one key
 }
 
 func (c *compiler) group(raw json.RawMessage, path string, depth int, operator, empty string) (string, error) {
@@ -202,7 +194,7 @@ func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, e
 	case err != nil:
 		return "", fmt.Errorf("condition.%s: %w", path, err)
 	}
-	return "(" + sql + ")", nil // it may hold an "or"
+	return "(" + sql + ")", nil // sql may contain an "or"
 }
 
 func join(path, key string) string {
@@ -213,7 +205,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// canonical turns snake_case into camelCase and leaves camelCase alone.
+// canonical converts snake_case to camelCase and leaves camelCase unchanged.
 func canonical(key string) string {
 	if !strings.Contains(key, "_") {
 		return key

@@ -36,10 +36,9 @@ var operators = map[Type]map[string]shape{
 	Enum: {"is": oneValue, "isNot": oneValue},
 }
 
-// readLeaf checks {operator, value|values|min,max|start,end} against the field
-// and returns the canonical operator and its value as Field.Custom has it. Keys
-// that the operator does not take must be absent or null: ignoring them would
-// answer another question than was asked.
+// readLeaf checks {operator, value|values|min,max|start,end} against the field. It returns the canonical operator and
+// its value in the form of Field.Custom. Keys that the operator does not take must be absent or null: to ignore them
+// would answer another query.
 func readLeaf(f Field, raw json.RawMessage, path string) (op string, value any, err error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil || keys == nil {
@@ -167,7 +166,7 @@ func readList(raw json.RawMessage, path string) (any, error) {
 	return ids, nil
 }
 
-// readNumber returns an int64 where the number is one, else a float64.
+// readNumber returns an int64 for an integer, otherwise a float64.
 func readNumber(raw json.RawMessage, path string) (any, error) {
 	wrong := &Error{path, "must be a number"}
 	if isNull(raw) || !bytes.ContainsRune([]byte("-0123456789"), rune(raw[0])) {
@@ -196,7 +195,7 @@ func dayEnd(value any, raw json.RawMessage) any {
 
 func readDate(s, path string) (any, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		// Postgres dates end later, but the year 9999 is where RFC 3339 ends.
+		// Postgres dates go further, but RFC 3339 ends with the year 9999.
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC(), nil
 		}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// text writes a text comparison of a column, whose characters are composed as titles are.
+// text writes a text comparison of a column. The value is normalised to NFC, like titles.
 func (b *Builder) text(column, op, s string) string {
 	s = norm.NFC.String(s)
 	switch op {
@@ -30,7 +30,7 @@ func (b *Builder) text(column, op, s string) string {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// escapeLike takes the meaning from what like and ilike treat as wildcards.
+// escapeLike escapes the wildcards of like and ilike.
 func escapeLike(s string) string { return likeEscaper.Replace(s) }
 
 var comparisons = map[string]string{
@@ -82,9 +82,8 @@ func (c *compiler) sql(f Field, op string, value any) string {
 	}
 }
 
-// among writes a condition on texts or numbers of which there may be several, or none. "is true" keeps the planner from
-// joining: of two such conditions it takes both for rare, and compares all that the one finds with all that the other
-// does.
+// among writes a condition on a field with any number of values. "is true" keeps the planner from turning it into a
+// join: it takes two such conditions for rare ones and compares all matches of one with all of the other.
 func (c *compiler) among(f Field, op string, value any) string {
 	match, not := "true", ""
 	switch op {
@@ -113,8 +112,8 @@ func (c *compiler) between(col string, r Range) string {
 	return fmt.Sprintf("%s between %s and %s", col, low, c.typed(r.Max))
 }
 
-// typed adds a parameter with a cast, so that its type never depends on the
-// column: 10.5 compared with an integer column is no error then.
+// typed adds a parameter with a cast, so that its type does not depend on the column. Otherwise comparing 10.5 with an
+// integer column would fail.
 func (c *compiler) typed(v any) string {
 	cast := "::text"
 	switch v.(type) {

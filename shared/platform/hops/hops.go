@@ -1,6 +1,6 @@
-// Package hops tells what the proxies in front of a server know of a client: each adds to X-Forwarded-For the address
-// that it saw, and says in X-Forwarded-Proto how it was reached. Only the entries of trusted proxies count; a client
-// may write any others.
+// Package hops reads what proxies report about a client. Each proxy appends the address that it saw to X-Forwarded-For,
+// and reports the scheme in X-Forwarded-Proto. Only entries of trusted proxies count, because a client may send any
+// others.
 package hops
 
 import (
@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Most is how many proxies may be trusted.
+// Most is the maximum number of trusted proxies.
 const Most = 16
 
-// Client is the address that the outermost of so many trusted proxies saw, without a port: the n-th entry of
-// X-Forwarded-For from the right. It is the peer of the connection where there are fewer, as the request came past a
-// proxy, or where the entry is none.
+// Client returns the address that the outermost trusted proxy saw, without a port: the n-th entry of X-Forwarded-For
+// from the right for n trusted proxies. It returns the connection's peer if there are fewer entries, because the
+// request bypassed a proxy, or if the entry is no address.
 func Client(r *http.Request, trusted int) string {
 	peer, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -25,7 +25,7 @@ func Client(r *http.Request, trusted int) string {
 		return peer
 	}
 	entry := entries[len(entries)-trusted]
-	if host, _, err := net.SplitHostPort(entry); err == nil { // some balancers tell the client's port too
+	if host, _, err := net.SplitHostPort(entry); err == nil { // some load balancers add the client's port
 		entry = host
 	}
 	ip := net.ParseIP(strings.Trim(entry, "[]"))
@@ -35,14 +35,14 @@ func Client(r *http.Request, trusted int) string {
 	return ip.String()
 }
 
-// Secure tells whether the client came by https: to this server, or to the outermost of so many trusted proxies. Most
-// proxies say it once for all, some each for itself.
+// Secure reports whether the client used https, to this server or to the outermost trusted proxy. Most proxies send one
+// value for the whole chain, some append one each.
 func Secure(r *http.Request, trusted int) bool {
 	entries := list(r, "X-Forwarded-Proto")
 	return r.TLS != nil || trusted > 0 && strings.EqualFold(entries[max(0, len(entries)-trusted)], "https")
 }
 
-// list are the entries of a header that may be there several times; at least one, which may be empty.
+// list returns the entries of a header that may occur several times. There is at least one, possibly empty.
 func list(r *http.Request, name string) []string {
 	entries := strings.Split(strings.Join(r.Header.Values(name), ","), ",")
 	for i := range entries {

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
-// Server is a redis-server of one test, without persistence, on a Unix socket.
+// Server is a redis-server for one test, without persistence, on a Unix socket.
 type Server struct {
 	URL    string // for redis.ParseURL
 	Client *redis.Client
@@ -24,7 +24,7 @@ type Server struct {
 	stop   func()
 }
 
-// Start runs the installed redis-server until the test ends; its absence fails the test.
+// Start runs the installed redis-server until the test ends. If it is not installed, the test fails.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	folder, err := os.MkdirTemp("", "lbredis") // short: a socket path has at most 107 bytes
@@ -69,7 +69,7 @@ func (s *Server) Run(tb testing.TB) {
 	}
 }
 
-// Stop ends the server at once, as a crash would.
+// Stop kills the server, like a crash.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	if s.stop != nil {
