@@ -19,30 +19,30 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// An Early operation begins while Redis is still asked, for callers whose buckets were more than half full a moment
-// ago: both take the time of one. It begins on what Redis told last, and nothing of its answer goes out before Redis
-// has confirmed that (see Confirmed); where it has not, the answer is dropped, and the request is looked at again from
-// the start.
+// An Early operation starts before Redis has answered, if the caller's bucket was recently more than half full: both
+// then take the time of one. It starts with the last values from Redis. Nothing of the response is sent before Redis
+// has confirmed them (see Confirmed). If it does not, the response is dropped and the request is handled again from the
+// start.
 
 const (
 	expectFor   = time.Minute
-	maxExpected = 10_000 // callers, and tenants
+	maxExpected = 10_000 // each of callers and tenants
 )
 
-// expected is what Redis told last of callers' buckets and of tenants.
+// expected caches Redis' last answers about callers' buckets and tenants.
 type expected struct {
 	mu          sync.Mutex
-	callers     map[string]spare // by the key of their bucket
+	callers     map[string]spare // by bucket key
 	generations map[uuid.UUID]string
 }
 
-// spare is how many requests may begin before their bucket is half empty, and until when that is believed.
+// spare is how many requests may start before the bucket is half empty, and how long this is valid.
 type spare struct {
 	requests int
 	until    time.Time
 }
 
-// learn notes how a request was counted; unlimited: none is refused.
+// learn records the count of a request. unlimited means that none is refused.
 func (e *expected) learn(c counting, res ratelimit.Result, unlimited bool) {
 	s := spare{res.Remaining - res.Limit/2, time.Now().Add(expectFor)}
 	if unlimited {
@@ -61,7 +61,7 @@ func (e *expected) learn(c counting, res ratelimit.Result, unlimited bool) {
 	e.generations[c.tenant] = res.Generation
 }
 
-// take is the access generation that a request is expected to be answered under; "" where its bucket may be empty.
+// take returns the access generation that the request is expected to have, or "" if its bucket may be empty.
 func (e *expected) take(c counting) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -74,13 +74,13 @@ func (e *expected) take(c counting) string {
 	return e.generations[c.tenant]
 }
 
-// isEarly tells whether an operation is Early.
+// isEarly reports whether an operation is Early.
 func (a *API) isEarly(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.early, func(p string) bool { return fits(p, path) })
 }
 
-// countAndAnswer counts a request of a caller, or of nobody (nil), and answers it meanwhile where it may begin. It
-// tells how it was counted and whether it was answered: if not, nothing of an answer is out.
+// countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it is Early. It returns
+// the count and whether the request was answered. If not, nothing of a response was sent.
 func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting, cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
 	if caller == nil || !a.isEarly(r.Method, r.URL.Path) {
 		return a.count(r.Context(), c), false
@@ -109,7 +109,7 @@ func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.R
 	}
 	defer func() {
 		if answered = req.out.begin(); answered {
-			return // and whatever panicked goes on
+			return // a panic continues
 		}
 		if p := recover(); p != nil && p != http.ErrAbortHandler && !isDropped(p) {
 			slog.ErrorContext(ctx, "panic ahead of an answer that is not wanted", "panic", p, "stack", string(debug.Stack()))
@@ -123,7 +123,7 @@ func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.R
 	return res, true
 }
 
-// asExpected tells whether what was begun may be answered.
+// asExpected reports whether the started response may be sent.
 func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c counting, res ratelimit.Result) bool {
 	req := requestOf(r.Context())
 	if a.config.RateLimit && !res.Allowed || res.Generation != req.generation && req.relied {
@@ -141,8 +141,9 @@ func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c 
 	return true
 }
 
-// Confirmed waits until the request of an Early operation is counted. An error is returned as it is: the operation
-// begins again if it may. Whatever does more than read, or is shared with other requests, waits for it first.
+// Confirmed waits until the request of an Early operation is counted. The operation must return its error unchanged: it
+// is then started again if possible. Anything that does more than read, or is shared with other requests, must call it
+// first.
 func Confirmed(ctx context.Context) error {
 	if out := requestOf(ctx).out; out != nil && !out.begin() {
 		return errDropped
@@ -150,7 +151,7 @@ func Confirmed(ctx context.Context) error {
 	return nil
 }
 
-// as is a request in the name of its caller.
+// as returns the request with its caller.
 func as(r *http.Request, cred Credential, caller *auth.Caller) *http.Request {
 	requestOf(r.Context()).note(slog.String("user", caller.AccountID.String()))
 	ctx := db.In(r.Context(), caller)
@@ -160,7 +161,7 @@ func as(r *http.Request, cred Credential, caller *auth.Caller) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// isDropped tells whether a panic only says that nothing could be written: huma panics then.
+// isDropped reports whether a panic only means that the response was dropped: huma panics when it cannot write.
 func isDropped(p any) bool {
 	err, ok := p.(error)
 	return ok && errors.Is(err, errDropped)

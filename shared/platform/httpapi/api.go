@@ -1,6 +1,5 @@
-// Package httpapi is the HTTP side of every function: one router, typed operations with their permission, one
-// error shape, the list envelope, and the middleware that knows tenant, caller and rate limit before a handler
-// runs.
+// Package httpapi is the HTTP side of every function: one router, typed operations with permissions, one error format,
+// the list envelope, and the middleware that determines tenant, caller and rate limit before a handler runs.
 package httpapi
 
 import (
@@ -24,23 +23,23 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// maxBody is the largest request body, in bytes, unless an operation says otherwise.
+// maxBody limits a request body, in bytes, unless the operation sets its own limit.
 const maxBody = 2 << 20
 
-// bodyPatience is how long a body may take to arrive: a whole one of a slow telephone.
+// bodyPatience limits the time for receiving a body. It allows for a slow phone.
 const bodyPatience = 30 * time.Second
 
-// interfaceVersion is the version of the published interface description.
+// interfaceVersion is the version in the OpenAPI description.
 const interfaceVersion = "2.1.0"
 
-// Config is how requests are received.
+// Config sets how requests are received.
 type Config struct {
-	TrustedProxies int      `env:"TRUSTED_PROXIES" envDefault:"0"` // how many hops in front may report the client
+	TrustedProxies int      `env:"TRUSTED_PROXIES" envDefault:"0"` // number of proxies in front that may report the client
 	RateLimit      bool     `env:"RATE_LIMIT" envDefault:"true"`
-	CORSOrigins    []string `env:"CORS_ORIGINS"` // origins of web clients on other hosts; * for any, without cookies
+	CORSOrigins    []string `env:"CORS_ORIGINS"` // allowed origins of web clients; * for any, without cookies
 }
 
-// Validate names the setting that is out of its bounds.
+// Validate returns an error that names the setting out of bounds.
 func (c Config) Validate() error {
 	if c.TrustedProxies < 0 || c.TrustedProxies > hops.Most {
 		return fmt.Errorf("TRUSTED_PROXIES: must be 0 to %d, is %d", hops.Most, c.TrustedProxies)
@@ -48,21 +47,21 @@ func (c Config) Validate() error {
 	return environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins)
 }
 
-// Identity finds out who sends a request.
+// Identity determines the tenant and the sender of a request.
 type Identity struct {
-	// Tenant finds the tenant of a host name; NotFound when there is none.
+	// Tenant returns the tenant of a host name, or NotFound.
 	Tenant func(ctx context.Context, host string) (Tenant, error)
-	// Confirm is the same, after Redis told the tenant's access generation: what is remembered from before that
-	// generation is looked up again. It may be nil.
+	// Confirm is Tenant once Redis has reported the tenant's access generation. Entries cached under an earlier
+	// generation are looked up again. It may be nil.
 	Confirm func(ctx context.Context, host, generation string) (Tenant, error)
-	// Known is the caller when no I/O is needed to tell: a token, or a credential seen before. It is nil with
-	// no error for a credential that Resolve has to look at.
+	// Known returns the caller if this takes no I/O: for a token, or a cached credential. It returns nil without an
+	// error for a credential that needs Resolve.
 	Known func(ctx context.Context, c Credential) (*auth.Caller, error)
-	// Resolve looks a credential up; Unauthorized when it is no good.
+	// Resolve looks a credential up. It returns Unauthorized for an invalid one.
 	Resolve func(ctx context.Context, c Credential) (*auth.Caller, error)
 }
 
-// API is the router of one function and the operations on it.
+// API is the router of one function with its operations.
 type API struct {
 	Router     chi.Router
 	Operations []*Op
@@ -71,19 +70,19 @@ type API struct {
 	database *db.DB
 	limiter  *ratelimit.Limiter
 	identity Identity
-	attempts singleflight.Group // of signing in with the same user name and password
+	attempts singleflight.Group // sign-in attempts with the same user name and password
 	logins   ratelimit.Local
 	expected expected
-	early    []string // paths of operations that are Early
+	early    []string // paths of Early operations
 	exempt   []string
-	outside  []string        // prefixes of paths that are no part of the interface
-	public   map[string]bool // method and path of operations that need no credential
-	open     []string        // the same, of those with parameters in the path
+	outside  []string        // path prefixes outside the API
+	public   map[string]bool // method and path of public operations
+	open     []string        // the same, for paths with parameters
 	describe []func(huma.API)
 	openAPI  func() *huma.OpenAPI
 }
 
-// New makes a router with the middleware on it. limiter may be nil: no rate limit.
+// New makes a router with the middleware. limiter may be nil: no rate limit.
 func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *API {
 	humaErrors()
 	a := &API{config: c, database: database, limiter: limiter, identity: id, exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
@@ -96,7 +95,7 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 			WriteError(w, r, errUnauthenticated)
 			return
 		}
-		if r.URL.Path == "/" { // who opens the address in a browser
+		if r.URL.Path == "/" { // somebody opens the host in a browser
 			WriteError(w, r, fault.New(fault.NotFound, "Longbox is running. It has no pages of its own: apps find its interface at /api/v1"))
 			return
 		}
@@ -114,9 +113,9 @@ func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *AP
 
 func (a *API) isExempt(path string) bool { return slices.Contains(a.exempt, path) }
 
-// Outside adds a plain handler below a prefix (which begins and ends with a slash) that is no part of the interface:
-// no tenant is found by host name, nobody is signed in, nothing is counted, no origin is let in. The handler checks
-// who asks, and names the tenant with SetTenant.
+// Outside adds a plain handler below a prefix (which begins and ends with a slash) outside the API. The middleware
+// finds no tenant by host name, and does no authentication, rate limiting or CORS. The handler authenticates the
+// request itself and sets the tenant with SetTenant.
 func (a *API) Outside(prefix string, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.outside = append(a.outside, prefix)
 	a.Router.Get(prefix+"*", func(w http.ResponseWriter, r *http.Request) {

@@ -8,22 +8,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// SessionCookie holds an access token for what a browser loads by itself.
+// SessionCookie holds an access token for requests that a browser makes by itself.
 const SessionCookie = "auth_token"
 
-// Credential is what a request brought, unchecked: a Bearer token or API key, or a user name and password.
+// Credential is the unchecked credential of a request: a Bearer token or API key, or a user name and password.
 type Credential struct {
 	Bearer   string
 	Username string
 	Password string
 	Basic    bool
-	Cookie   bool // Bearer came by the session cookie
+	Cookie   bool // Bearer came from the session cookie
 }
 
-// Empty tells that the request brought none.
+// Empty reports whether the request has no credential.
 func (c Credential) Empty() bool { return c.Bearer == "" && !c.Basic }
 
-// isKey tells whether it has the form of an API key.
+// isKey reports whether it has the format of an API key.
 func (c Credential) isKey() bool {
 	secret := c.Bearer
 	if c.Basic {
@@ -33,7 +33,8 @@ func (c Credential) isKey() bool {
 	return is
 }
 
-// credentialOf reads the headers in the order of docs/interface.md; an explicit credential wins over the cookie.
+// credentialOf reads the headers in the order of docs/interface.md. An explicit credential takes precedence over the
+// cookie.
 func credentialOf(r *http.Request) Credential {
 	header := r.Header.Get("Authorization")
 	scheme, value, _ := strings.Cut(header, " ")

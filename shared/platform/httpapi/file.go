@@ -12,9 +12,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// ServeFile answers with a file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC 9110
-// 13). The header of the answer has the file's ETag. open is asked for the bytes that the answer holds, n of them
-// behind from, before the header is written, so that a failure has its own status.
+// ServeFile responds with a file, or one range of it (RFC 9110 section 14), under the request's preconditions (RFC 9110
+// section 13). The caller sets the ETag header. ServeFile calls open for the n bytes at from before it writes the
+// header, so that an error gets its own status.
 func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time.Time, open func(from, n int64) (io.ReadCloser, error)) error {
 	h := w.Header()
 	from, to, outside := wanted(r, h.Get("ETag"), modified, size)
@@ -23,7 +23,7 @@ func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time
 	case status == http.StatusPreconditionFailed:
 		return fault.New(fault.Precondition, "The file is not the version that If-Match or If-Unmodified-Since asks for; ask for it without")
 	case status == http.StatusNotModified:
-	case outside != nil: // which counts after the conditions (RFC 9110 13.2.2)
+	case outside != nil: // checked after the preconditions (RFC 9110 section 13.2.2)
 		h.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
 		return outside
 	case r.Method == http.MethodGet && size > 0:
@@ -39,15 +39,15 @@ func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time
 		if r.Context().Err() == nil {
 			Note(r.Context(), slog.String("stream", src.err.Error()))
 		}
-		panic(http.ErrAbortHandler) // a short body must not look whole
+		panic(http.ErrAbortHandler) // a truncated body must not look complete
 	}
 	return nil
 }
 
 var oneRange = lazyregexp.New(`^bytes=(\d*)-(\d*)$`)
 
-// wanted is the part [from, to) of the file that the answer will hold. Malformed and multiple ranges are
-// dropped: the whole file is sent. outside is the fault of one that lies outside.
+// wanted returns the part [from, to) of the file to send. Malformed and multiple ranges are ignored: the whole file is
+// sent. outside is the error for a range outside the file.
 func wanted(r *http.Request, tag string, modified time.Time, size int64) (from, to int64, outside error) {
 	whole := func() (int64, int64, error) {
 		r.Header.Del("Range")
@@ -60,7 +60,7 @@ func wanted(r *http.Request, tag string, modified time.Time, size int64) (from, 
 	first, err1 := strconv.ParseInt(m[1], 10, 64)
 	last, err2 := strconv.ParseInt(m[2], 10, 64)
 	switch {
-	case m[1] == "": // the last bytes
+	case m[1] == "": // a suffix range
 		if err2 != nil {
 			return whole()
 		}
@@ -81,7 +81,7 @@ func wanted(r *http.Request, tag string, modified time.Time, size int64) (from, 
 	return first, last + 1, nil
 }
 
-// ifRange tells whether a range may be served: the client's copy is of this version (strong comparison).
+// ifRange reports whether a range may be served, because the client's copy is of this version (strong comparison).
 func ifRange(v, tag string, modified time.Time) bool {
 	if v == "" || v == tag {
 		return true
@@ -90,26 +90,26 @@ func ifRange(v, tag string, modified time.Time) bool {
 	return err == nil && t.Unix() == modified.Unix()
 }
 
-// object lets http.ServeContent read exactly the part that it is about to send.
+// object lets http.ServeContent read only the part that it will send.
 type object struct {
 	size int64
 	from int64
 	body io.Reader // from there
-	at   int64     // where ServeContent wants to begin
+	at   int64     // offset where ServeContent wants to start
 	err  error
 }
 
-// status is that of the answer of http.ServeContent: by its own rules for the conditions of a request, since HEAD
-// answers like GET.
+// status returns the status that http.ServeContent will send, by its own rules for preconditions. HEAD has the same
+// status as GET.
 func (o *object) status(r *http.Request, h http.Header, modified time.Time) int {
-	head := r.WithContext(r.Context()) // a copy
+	head := r.WithContext(r.Context()) // copy
 	head.Method = http.MethodHead
 	p := probe{header: h.Clone()}
 	http.ServeContent(&p, head, "", modified, o)
 	return p.status
 }
 
-// probe takes the status of an answer that nobody gets.
+// probe records the status of a response and discards the rest.
 type probe struct {
 	header http.Header
 	status int
@@ -119,7 +119,7 @@ func (p *probe) Header() http.Header         { return p.header }
 func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *probe) WriteHeader(status int)      { p.status = status }
 
-// Seek only notes where reading begins: ServeContent asks for the size and then for the start of the part.
+// Seek only records the offset: ServeContent seeks for the size, then to the start of the part.
 func (o *object) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -132,7 +132,7 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 	return o.at, nil
 }
 
-// Read reads what was opened.
+// Read reads from the opened part.
 func (o *object) Read(p []byte) (int, error) {
 	if o.body == nil || o.at != o.from {
 		o.err = errors.New("the part was not opened")

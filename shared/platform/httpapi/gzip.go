@@ -9,30 +9,30 @@ import (
 	"sync"
 )
 
-// AcceptsGzip tells whether the client takes an answer with Content-Encoding gzip (RFC 9110 12.5.3).
+// AcceptsGzip reports whether the client accepts a response with Content-Encoding gzip (RFC 9110 section 12.5.3).
 func AcceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(part, ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
 			_, q, _ := strings.Cut(weight, "=")
 			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
-			return err != nil || n > 0 // without a weight: 1
+			return err != nil || n > 0 // no weight means 1
 		}
 	}
 	return false
 }
 
-// packet is what is not compressed, in bytes, since it fits into one packet as it is.
+// packet is the size in bytes up to which a response is not compressed: it fits into one packet anyway.
 const packet = 1400
 
-// packers are expensive to make: each has tables of some 800 KB.
+// packers are expensive to create: each has tables of about 800 KB.
 var packers = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails for other levels only
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only for other levels
 	return z
 }}
 
-// Gzip compresses answers of text for clients that take them so. They are kept in memory until the handler is done: it
-// is for functions whose answers are buffered anyway, behind a CDN that compresses only what it keeps.
+// Gzip compresses text responses for clients that accept it. It keeps them in memory until the handler returns. It is
+// for functions whose responses are buffered anyway, behind a CDN that compresses only what it caches.
 func Gzip(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !AcceptsGzip(r) {
@@ -45,7 +45,7 @@ func Gzip(handler http.Handler) http.Handler {
 	})
 }
 
-// kept is an answer that is not out yet.
+// kept is a buffered response.
 type kept struct {
 	http.ResponseWriter
 	status int
@@ -72,11 +72,11 @@ func (k *kept) send() {
 		h.Add("Vary", "Accept-Encoding")
 		h.Del("Content-Length")
 		if tag := h.Get("ETag"); tag != "" && !strings.HasPrefix(tag, "W/") {
-			h.Set("ETag", "W/"+tag) // the same, in other bytes
+			h.Set("ETag", "W/"+tag) // same content in another encoding
 		}
 	}
 	k.ResponseWriter.WriteHeader(k.status)
-	_, _ = k.ResponseWriter.Write(body) // a buffer, or a client that left
+	_, _ = k.ResponseWriter.Write(body) // a buffer, or the client has left
 }
 
 func packed(body []byte) []byte {
@@ -84,7 +84,7 @@ func packed(body []byte) []byte {
 	z := packers.Get().(*gzip.Writer)
 	defer packers.Put(z)
 	z.Reset(&out)
-	_, _ = z.Write(body) // into memory: nothing fails
+	_, _ = z.Write(body) // into memory: never fails
 	_ = z.Close()
 	return out.Bytes()
 }

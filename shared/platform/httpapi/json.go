@@ -19,9 +19,9 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// Input is understood in two spellings (docs/interface.md): the members of a body, of the objects that describe
-// scanning and a device, and of authors and files may be written in snake_case, and a few have another name. Free-form
-// values are left alone: only these levels are renamed.
+// aliases maps further spellings of input members (docs/interface.md). The members of a body, of the objects for
+// scanning and devices, and of authors and files may be in snake_case, and some have another name. Free-form values are
+// unchanged: only these levels are renamed.
 var aliases = map[string]string{
 	"is_completed":        "completed",
 	"isCompleted":         "completed",
@@ -49,14 +49,14 @@ func camel(key string) string {
 func renameKeys(data []byte) ([]byte, error) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(data, &body) != nil || body == nil {
-		return data, nil // null, or no object: validation says so
+		return data, nil // null or not an object: validation reports it
 	}
 	out := make(map[string]json.RawMessage, len(body))
-	names := make(map[string]string, len(body)) // by their folded form
+	names := make(map[string]string, len(body)) // by folded form
 	for k, v := range body {
 		key := camel(k)
 		if _, both := body[key]; both && key != k {
-			continue // both spellings: the preferred one counts
+			continue // both spellings: the preferred one wins
 		}
 		if other, twice := names[fold(key)]; twice {
 			return nil, fmt.Errorf("names a member twice, as %.100q and %.100q", min(other, k), max(other, k))
@@ -77,8 +77,8 @@ func renameKeys(data []byte) ([]byte, error) {
 	return plainJSON(out)
 }
 
-// plainJSON is json.Marshal that leaves <, > and & as they are: their escapes take six bytes, and free-form values are
-// measured.
+// plainJSON is json.Marshal without escaping <, > and &. The escapes take six bytes, and the size of free-form values
+// is limited.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	err := writeJSON(&b, v)
@@ -91,7 +91,8 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteDocument answers with v as a JSON document of a type of its own, which is whole before the answer begins.
+// WriteDocument responds with v as a JSON document of a special media type. It encodes the document before it writes
+// the response.
 func WriteDocument(w http.ResponseWriter, mediaType string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -99,11 +100,11 @@ func WriteDocument(w http.ResponseWriter, mediaType string, v any) error {
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // an answer that nobody takes is nobody's loss
+	_, _ = w.Write(b) // the client may have left
 	return nil
 }
 
-// fold is the same for names that differ in case: to encoding/json they are one, while validation looks at each.
+// fold maps names that differ only in case to one form: encoding/json treats them as the same, validation does not.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -117,7 +118,7 @@ func fold(name string) string {
 func renameEach(data []byte) ([]byte, error) {
 	var all []json.RawMessage
 	if json.Unmarshal(data, &all) != nil {
-		return data, nil // not an array: validation says so
+		return data, nil // not an array: validation reports it
 	}
 	for i, v := range all {
 		renamed, err := renameKeys(v)
@@ -135,7 +136,7 @@ var jsonFormat = huma.Format{
 		if bytes.Count(data, []byte{','}) > maxValues && commas(data) > maxValues {
 			return errValues
 		}
-		if !utf8.Valid(data) { // encoding/json would store U+FFFD in its place
+		if !utf8.Valid(data) { // encoding/json would store U+FFFD instead
 			return errUTF8
 		}
 		if err := checkExponents(data); err != nil {
@@ -154,8 +155,8 @@ var jsonFormat = huma.Format{
 	},
 }
 
-// outOfRange says what is wrong with a number; of all else validation says it. Before validation, no float64 is so
-// large; after it, 1.0 is a whole number to JSON Schema but none to encoding/json.
+// outOfRange explains an invalid number; validation reports all else. Before validation, no float64 has this size.
+// After it, 1.0 is an integer for JSON Schema but not for encoding/json.
 func outOfRange(wrong *json.UnmarshalTypeError) error {
 	literal := strings.TrimPrefix(wrong.Value, "number ")
 	if f, err := strconv.ParseFloat(literal, 64); err == nil && f == math.Trunc(f) && strings.ContainsAny(literal, ".eE") {
@@ -164,12 +165,12 @@ func outOfRange(wrong *json.UnmarshalTypeError) error {
 	return fmt.Errorf("holds the %s, which is out of range", wrong.Value)
 }
 
-// leastExponent is less than that of any float64. The database writes numbers out: 1e-16000 would be 16 KB.
+// leastExponent is below that of any float64. The database writes numbers in full: 1e-16000 would take 16 KB.
 const leastExponent = -400
 
 var small = lazyregexp.New(`[0-9][eE]-[0-9]{3}`)
 
-// checkExponents refuses numbers in free-form values that encoding/json takes for 0.
+// checkExponents refuses numbers in free-form values that encoding/json reads as 0.
 func checkExponents(data []byte) error {
 	if !small.Match(data) {
 		return nil
@@ -179,7 +180,7 @@ func checkExponents(data []byte) error {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return nil // the end, or no JSON: unmarshalling says so
+			return nil // the end, or invalid JSON: unmarshalling reports it
 		}
 		number, _ := token.(json.Number)
 		if _, exponent, ok := strings.Cut(strings.ToLower(number.String()), "e"); ok {
@@ -190,8 +191,8 @@ func checkExponents(data []byte) error {
 	}
 }
 
-// wholeRunes replaces the escape of half a surrogate pair (as of an emoji that was cut in two) by that of U+FFFD, which
-// is what encoding/json makes of it in a string. In a json.RawMessage it would stay, and the database refuses it.
+// wholeRunes replaces the escape of an unpaired surrogate (for example of a truncated emoji) with that of U+FFFD, as
+// encoding/json does in strings. In a json.RawMessage it would stay, and the database refuses it.
 func wholeRunes(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return data
@@ -216,7 +217,7 @@ func wholeRunes(data []byte) []byte {
 	return out
 }
 
-// escaped is the UTF-16 unit whose escape b begins with; negative where there is none.
+// escaped returns the UTF-16 unit of the escape at the start of b, or a negative number if there is none.
 func escaped(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1
@@ -228,11 +229,11 @@ func escaped(b []byte) rune {
 	return rune(unit)
 }
 
-// maxValues bounds what a body may hold: a value of two bytes that is wrong takes hundreds until that is said. The
-// largest filters have 32,000.
+// maxValues limits the values in a body: an invalid value of two bytes takes hundreds until it is reported. The largest
+// filters have 32,000.
 const maxValues = 50_000
 
-// commas are those that separate values: not those in texts.
+// commas counts the commas that separate values, not those in strings.
 func commas(data []byte) (n int) {
 	text := false
 	for i := 0; i < len(data); i++ {
@@ -254,7 +255,7 @@ var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothin
 
 var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)
 
-// HoldsNUL tells whether a text in the value, or a name, has the character NUL, which the database cannot store.
+// HoldsNUL reports whether a string or a name in the value contains NUL, which the database cannot store.
 func HoldsNUL(value json.RawMessage) bool {
 	if !bytes.Contains(value, []byte(`\u0000`)) {
 		return false
@@ -262,7 +263,7 @@ func HoldsNUL(value json.RawMessage) bool {
 	for d := json.NewDecoder(bytes.NewReader(value)); ; {
 		token, err := d.Token()
 		if err != nil {
-			return false // the end
+			return false // end of the value
 		}
 		if text, ok := token.(string); ok && strings.ContainsRune(text, 0) {
 			return true

@@ -13,14 +13,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// What an operation needs to check its input (schemas by reflection, a tenth of a millisecond each) is made when it is
-// first asked for: a function starts often and then answers few of its operations. Each has a registry of its own, so
-// that none is written to while another reads.
+// The input checks of an operation (schemas by reflection, a tenth of a millisecond each) are built on its first
+// request: a function starts often and then serves few of its operations. Each operation has its own registry, so that
+// no registry is written while another request reads it.
 
 const schemaPrefix = "#/components/schemas/"
 
-// lazy is an operation that is prepared when it is first asked for: prepare registers it with the huma.API that it is
-// given.
+// lazy is an operation that is prepared on its first request. prepare registers it with the given huma.API.
 type lazy struct {
 	prepare func(huma.API)
 	once    sync.Once
@@ -34,7 +33,6 @@ func (a *API) lazily(op *Op, prepare func(huma.API)) {
 	a.Router.Method(op.Method, op.Path, &lazy{prepare: prepare})
 }
 
-// ServeHTTP answers the operation.
 func (l *lazy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.once.Do(func() {
 		api := huma.NewAPI(humaConfig(), &l.ready)
@@ -45,8 +43,8 @@ func (l *lazy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.ready.handle(humachi.NewContext(l.ready.op, r, w))
 }
 
-// nameJSON writes the type of a JSON body as huma knows it: capitals and space do not count (RFC 9110 section 8.3.1).
-// What is accepted says nothing: there is one type of answer.
+// nameJSON normalises the media type of a JSON body for huma, which does not ignore case and spaces (RFC 9110 section
+// 8.3.1). It drops Accept, because there is only one type of response.
 func nameJSON(h http.Header) {
 	h.Del("Accept")
 	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
@@ -54,8 +52,8 @@ func nameJSON(h http.Header) {
 	}
 }
 
-// adjustChecks makes of a description what input is checked against. The ids in arrays are checked one by one, so that
-// an error names the one that is none. A type that reads itself checks itself.
+// adjustChecks turns the description's schemas into those for validation. Ids in arrays are checked one by one, so that
+// an error names the invalid one. A type with its own decoder validates itself.
 func adjustChecks(r huma.Registry) {
 	for name, s := range r.Map() {
 		t := r.TypeFromRef(schemaPrefix + name)
@@ -79,7 +77,7 @@ var (
 	readsItself = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// OpenAPI describes all operations together. Add operations before, not after the first call.
+// OpenAPI describes all operations. Add operations before the first call.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.openAPI() }
 
 func (a *API) describeAll() *huma.OpenAPI {
@@ -90,16 +88,16 @@ func (a *API) describeAll() *huma.OpenAPI {
 	return all.OpenAPI()
 }
 
-// single is the adapter of one operation: it keeps what it is given last.
+// single is the huma adapter of one operation. It keeps the last one that was registered.
 type single struct {
 	op     *huma.Operation
 	handle func(huma.Context)
 }
 
-// Handle keeps the operation.
+// Handle stores the operation.
 func (s *single) Handle(op *huma.Operation, handle func(huma.Context)) { s.op, s.handle = op, handle }
 
-// ServeHTTP is not used: the router knows the routes.
+// ServeHTTP is unused: the router has the routes.
 func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func humaConfig() huma.Config {

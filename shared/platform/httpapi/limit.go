@@ -15,34 +15,35 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// The buckets of the rate limit: requests a second and burst.
+// Buckets of the rate limit: requests per second and burst.
 const (
 	anonymousRate, anonymousBurst = 10, 50
 	userRate, userBurst           = 50, 200
 	loginRate, loginBurst         = 0.2, 20
-	tenantBurst                   = 4 // times the requests a second that a tenant's quota allows
+	tenantBurst                   = 4 // burst of a tenant's quota, as a multiple of its requests per second
 )
 
-// connectsToEvents tells whether the relay asks who connects to the events stream, which is exempt from rate limiting.
+// connectsToEvents reports whether the relay is asking about a connection to the events stream, which is exempt from
+// rate limiting.
 //
-// Whoever is signed in may send the same and connect to nothing. So it counts all the same, but in a bucket of its own:
-// the relay, which remembers answers, is far from emptying that, and others gain no more than as many answers about
-// themselves again. Who is not known is counted by address, and everything for the tenant's quota, as ever.
+// Any signed-in user can send the same request without connecting. So it counts in a bucket of its own. The relay
+// caches answers and stays far below that limit; others only gain as many further answers about themselves. Anonymous
+// requests count by address, and all requests count for the tenant's quota, as usual.
 func connectsToEvents(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
 }
 
-// counting is what a request takes tokens from.
+// counting says which buckets a request takes tokens from.
 type counting struct {
 	tenant uuid.UUID
-	bucket ratelimit.Bucket // of its caller, or its address where there is none
-	all    ratelimit.Bucket // of the tenant; empty for a request that was counted there
+	bucket ratelimit.Bucket // of the caller, or of the address if anonymous
+	all    ratelimit.Bucket // of the tenant; empty if the request was counted there already
 	exempt bool
 }
 
-// counting is how a request is counted, at first for the tenant too. Keys that are new to this process are looked up
-// as often as users may ask: a client that begins with many requests at once, perhaps each in another process, is no
-// stranger yet.
+// counting returns how a request is counted; first adds the tenant's bucket. An API key that is new to this process is
+// looked up at the rate of users: a client that starts with many requests at once, perhaps in several processes, is not
+// anonymous.
 func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) counting {
 	tenant := t.ID.String()
 	c := counting{tenant: t.ID, exempt: caller != nil && connectsToEvents(r)}
@@ -64,7 +65,7 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 	return c
 }
 
-// count takes the tokens of a request: one round trip to Redis.
+// count takes the tokens of a request, with one round trip to Redis.
 func (a *API) count(ctx context.Context, c counting) ratelimit.Result {
 	if a.limiter == nil {
 		return ratelimit.Result{Allowed: true}
@@ -72,7 +73,7 @@ func (a *API) count(ctx context.Context, c counting) ratelimit.Result {
 	return a.limiter.Take(ctx, c.bucket, generations(c.tenant), c.all)
 }
 
-// passes sets the headers of the rate limit; it answers 429 itself and returns false.
+// passes sets the rate limit headers. If the request exceeds the limit, it responds with 429 and returns false.
 func (a *API) passes(w http.ResponseWriter, r *http.Request, c counting, res ratelimit.Result) bool {
 	requestOf(r.Context()).generation = res.Generation
 	if a.limiter == nil || !a.config.RateLimit || c.exempt && res.Allowed {
@@ -101,8 +102,9 @@ func tellLimit(h http.Header, res ratelimit.Result) {
 	h.Set("X-RateLimit-Reset", strconv.Itoa(int(math.Ceil(res.Reset.Seconds()))))
 }
 
-// TakeLogin counts an attempt to sign in against the client's stricter bucket; an error is the 429. This process counts
-// what Redis lets pass once more: many attempts at once delay its answers, and must not get around it by that.
+// TakeLogin counts a sign-in attempt against the client's stricter bucket. Its error is the 429. Attempts that Redis
+// accepts are counted again in this process: many concurrent attempts delay Redis, and must not bypass the limit that
+// way.
 func (a *API) TakeLogin(ctx context.Context) error {
 	if a.limiter == nil || !a.config.RateLimit {
 		return nil
@@ -120,14 +122,14 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	return fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again").After(max(res.RetryAfter, time.Second))
 }
 
-// generations are the Redis keys of the tenant's access generation and of that of its books' places, which package
+// generations returns the Redis keys of the tenant's access generation and of its books' locations, which package
 // events sets.
 func generations(tenant uuid.UUID) []string {
 	access := "lb:{" + tenant.String() + "}:gen"
 	return []string{access, access + ":books"}
 }
 
-// network is what is counted of an address: who has one of IPv6 has a whole /64 to choose others from.
+// network returns the key for counting an address: the /64 of an IPv6 address, because a client can use all of it.
 func network(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -26,10 +26,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
-// ErrSuspended refuses a request of a tenant that is suspended.
+// ErrSuspended refuses requests of a suspended tenant.
 var ErrSuspended = fault.New(fault.Forbidden, "This library server is suspended; ask its operator")
 
-// headAsGet finds the operation of a HEAD request where that of GET is.
+// headAsGet routes a HEAD request like a GET request.
 func headAsGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
@@ -39,7 +39,7 @@ func headAsGet(next http.Handler) http.Handler {
 	})
 }
 
-// observe gives the request its id, one log line, and an answer even when a handler panics.
+// observe gives each request an id, one log line, and a response even if a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
@@ -62,7 +62,7 @@ func (a *API) observe(next http.Handler) http.Handler {
 			r.Body = &req.body
 		}
 		defer func() {
-			part := false // of an answer is out that must not be taken for the whole
+			part := false // part of a response was sent and must not pass for all of it
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler {
 					a.log(r, ww, req, slog.LevelWarn)
@@ -102,8 +102,8 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 	slog.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// spelling makes query parameters in snake_case mean the same in camelCase, and limit the same as
-// pageSize. The address of a catalog, which people type into readers, may end with a slash.
+// spelling maps query parameters in snake_case to camelCase, and limit to pageSize. The URL of an OPDS catalog, which
+// people type into readers, may have a trailing slash.
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/opds/" || r.URL.Path == "/opds/v2/" {
@@ -112,12 +112,12 @@ func (a *API) spelling(next http.Handler) http.Handler {
 		}
 		if strings.Contains(r.URL.RawQuery, "_") || strings.Contains(r.URL.RawQuery, "limit=") {
 			q, err := url.ParseQuery(r.URL.RawQuery)
-			if err != nil { // the operation says so
+			if err != nil { // the operation reports it
 				next.ServeHTTP(w, r)
 				return
 			}
 			out := make(url.Values, len(q))
-			for _, k := range slices.Sorted(maps.Keys(q)) { // of two other spellings always the same counts
+			for _, k := range slices.Sorted(maps.Keys(q)) { // sorted, so that of two other spellings always the same one wins
 				if to := parameter(k); !q.Has(to) || to == k {
 					out[to] = q[k]
 				}
@@ -130,10 +130,10 @@ func (a *API) spelling(next http.Handler) http.Handler {
 }
 
 func parameter(key string) string {
-	if key == "limit" { // what short lists have for the size of their one page
+	if key == "limit" { // the page size of some one-page lists
 		return "pageSize"
 	}
-	if key == strings.Repeat("_", len(key)) { // some clients add it against caches
+	if key == strings.Repeat("_", len(key)) { // some clients add it to bypass caches
 		return key
 	}
 	return camel(key)
@@ -141,8 +141,8 @@ func parameter(key string) string {
 
 func withScheme(u url.URL, scheme string) url.URL { u.Scheme = scheme; return u }
 
-// identify finds tenant and caller and counts the request against the right bucket. It does no database work
-// for a credential seen before.
+// identify determines tenant and caller, and counts the request against the right bucket. It needs no database for a
+// cached credential.
 func (a *API) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.isExempt(r.URL.Path) || a.isOutside(r.URL.Path) {
@@ -153,7 +153,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 		req := requestOf(ctx)
 		host := a.host(r)
 		tenant, err := active(a.identity.Tenant(ctx, host))
-		if err != nil { // counted nowhere: nothing is kept of a tenant that is being deleted
+		if err != nil { // not counted: a deleted tenant must get no new data
 			WriteError(w, r, err)
 			return
 		}
@@ -178,14 +178,14 @@ func (a *API) identify(next http.Handler) http.Handler {
 				return
 			}
 			req.tenant = tenant
-			if tenant.ID != counted && !cred.Empty() { // the host is another tenant's by now
+			if tenant.ID != counted && !cred.Empty() { // the host belongs to another tenant now
 				caller, credErr = a.identity.Known(ctx, cred)
 			}
 		}
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
 			caller, credErr = a.resolve(inTenant(ctx), cred)
-			// Looking a credential up counts for the address that sends it, the request for its user; that of a key that there
-			// is not for the address like any other of nobody.
+			// The lookup of a credential counts for its address, the request for its user. The request of an unknown
+			// key counts for the address, like any anonymous one.
 			if caller != nil || newKey && fault.Is(credErr, fault.Unauthorized) {
 				if c = a.counting(r, tenant, caller, false, false); !a.passes(w, r, c, a.count(ctx, c)) {
 					return
@@ -193,7 +193,7 @@ func (a *API) identify(next http.Handler) http.Handler {
 			}
 		}
 		switch {
-		case credErr != nil && (cred.Cookie || public): // a stale token is no reason to refuse signing in again
+		case credErr != nil && (cred.Cookie || public): // a stale token must not prevent signing in again
 		case credErr != nil:
 			WriteError(w, r, credErr)
 			return
@@ -204,13 +204,13 @@ func (a *API) identify(next http.Handler) http.Handler {
 	})
 }
 
-// isPublic tells whether an operation needs no credential.
+// isPublic reports whether an operation needs no credential.
 func (a *API) isPublic(method, path string) bool {
 	asked := method + " " + path
 	return a.public[asked] || slices.ContainsFunc(a.open, func(p string) bool { return fits(p, asked) })
 }
 
-// fits tells whether a path is one of a pattern's, which has parameters in braces.
+// fits reports whether a path matches a pattern with parameters in braces.
 func fits(pattern, path string) bool {
 	for more := true; more; {
 		var want, got string
@@ -224,7 +224,7 @@ func fits(pattern, path string) bool {
 	return true
 }
 
-// active refuses a tenant that is suspended.
+// active refuses a suspended tenant.
 func active(t Tenant, err error) (Tenant, error) {
 	if err == nil && t.Suspended {
 		err = ErrSuspended
@@ -232,7 +232,7 @@ func active(t Tenant, err error) (Tenant, error) {
 	return t, err
 }
 
-// resolve looks a credential up; trying passwords counts like signing in, whatever the operation.
+// resolve looks a credential up. A password counts as a sign-in attempt, whatever the operation.
 func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	if !c.Basic || c.isKey() {
 		return a.identity.Resolve(ctx, c)
@@ -240,15 +240,15 @@ func (a *API) resolve(ctx context.Context, c Credential) (*auth.Caller, error) {
 	return a.attempt(ctx, c)
 }
 
-// attempt tries a password. Of requests that bring the same one at a time, as of an app that loads a screen of covers,
-// one tries it, and the others find it known then: together they are one attempt to sign in.
+// attempt checks a password. Of concurrent requests with the same one, such as an app that loads a screen of covers,
+// one checks it, and the others then find it in the cache. Together they count as one sign-in attempt.
 func (a *API) attempt(ctx context.Context, c Credential) (*auth.Caller, error) {
 	for {
 		var caller *auth.Caller
 		mine := false
 		_, err, _ := a.attempts.Do(attemptKey(TenantOf(ctx), c), func() (_ any, err error) {
 			mine = true
-			if caller, err = a.identity.Known(ctx, c); caller == nil && err == nil { // else another was faster
+			if caller, err = a.identity.Known(ctx, c); caller == nil && err == nil { // otherwise another request was faster
 				if err = a.TakeLogin(ctx); err == nil {
 					caller, err = a.identity.Resolve(ctx, c)
 				}
@@ -264,17 +264,17 @@ func (a *API) attempt(ctx context.Context, c Credential) (*auth.Caller, error) {
 	}
 }
 
-// attemptKey names a user name and password of a tenant.
+// attemptKey identifies a user name and password of a tenant.
 func attemptKey(t Tenant, c Credential) string {
 	h := sha256.New()
 	h.Write(t.ID[:])
-	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs run together alike
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs have the same bytes
 	h.Write([]byte(c.Username))
 	h.Write([]byte(c.Password))
 	return string(h.Sum(nil))
 }
 
-// cors answers preflight requests and lets configured web origins read answers, but those of Outside.
+// cors answers preflight requests and lets configured origins read responses, except those of Outside.
 func (a *API) cors(next http.Handler) http.Handler {
 	open := cors.Policy{Origins: a.config.CORSOrigins, Methods: "GET, HEAD, POST, PUT, PATCH, DELETE",
 		Headers: "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-Range, If-None-Match, If-Match, If-Modified-Since, If-Unmodified-Since, Last-Event-ID",
@@ -289,11 +289,12 @@ func (a *API) cors(next http.Handler) http.Handler {
 	})
 }
 
-// maxHost is the length of a name in bytes (RFC 1035). What is longer names nobody, and tenants are remembered by host.
+// maxHost is the maximum length of a host name in bytes (RFC 1035). Longer names match no tenant; tenants are cached by
+// host.
 const maxHost = 253
 
-// called is the host that the client named, perhaps with a port. Addresses are made of it: what would mean something
-// else there than a host (a:80@b leads to b) names nobody. Of the header Host the server has checked as much.
+// called returns the host that the client used, perhaps with a port. URLs are built from it, so a value that is no
+// plain host (a:80@b leads to b) is dropped. The server has already checked the Host header.
 func (a *API) called(r *http.Request) string {
 	if fwd := r.Header.Get("X-Forwarded-Host"); fwd != "" && a.config.TrustedProxies > 0 {
 		if strings.ContainsAny(fwd, "@/\\?#%, \t") {
@@ -322,10 +323,10 @@ func truncate(s string, n int) string {
 	return s
 }
 
-// gone is the status of an answer that nobody waits for; it is for the log alone.
+// gone is the status of a response that the client did not wait for. It only appears in the log.
 const gone = 499
 
-// Gone tells whether err only says that the client went away.
+// Gone reports whether err only means that the client has left.
 func Gone(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && ctx.Err() != nil
 }

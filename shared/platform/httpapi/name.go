@@ -8,8 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// schemaName names a type in the interface description. The types of a slice begin with the slice's name
-// (scan.Status is ScanStatus, series.Series is Series), so that slices need not know each other's names.
+// schemaName names a type in the OpenAPI description. The names of a slice's types begin with the slice's name
+// (scan.Status is ScanStatus, series.Series is Series), so that slices do not collide.
 func schemaName(t reflect.Type, hint string) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -8,14 +8,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Optional is a member of a partial update: absent (Set is false) leaves the value, null (Value is nil) clears
-// it, anything else replaces it. Tag it `json:"name,omitempty"`.
+// Optional is a member of a partial update. Absent (Set is false) keeps the value, null (Value is nil) clears it,
+// anything else replaces it. Tag it `json:"name,omitempty"`.
 type Optional[T any] struct {
 	Set   bool
 	Value *T
 }
 
-// UnmarshalJSON is called only where the member is present.
+// UnmarshalJSON is only called if the member is present.
 func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	o.Set = true
 	if bytes.Equal(bytes.TrimSpace(b), []byte("null")) {
@@ -26,7 +26,7 @@ func (o *Optional[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, o.Value)
 }
 
-// Schema is the value's own, with null allowed.
+// Schema returns the value's schema, with null allowed.
 func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	t := reflect.TypeFor[T]()
 	s := r.Schema(t, false, "")
@@ -40,7 +40,7 @@ func (o Optional[T]) Schema(r huma.Registry) *huma.Schema {
 	return &copied
 }
 
-// Or is the new value where one was sent (null gives the zero value), else the old.
+// Or returns the new value if one was sent (the zero value for null), otherwise the old one.
 func (o Optional[T]) Or(old T) T {
 	if !o.Set {
 		return old
@@ -52,7 +52,7 @@ func (o Optional[T]) Or(old T) T {
 	return *o.Value
 }
 
-// OrNil is Or for a value that may be null.
+// OrNil is Or for a nullable value.
 func (o Optional[T]) OrNil(old *T) *T {
 	if !o.Set {
 		return old

@@ -8,18 +8,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// OriginHeader is where the CDN shows that it is the CDN.
+// OriginHeader carries the secret that identifies the CDN.
 const OriginHeader = "X-Origin-Secret"
 
-// Origin is what a function behind a CDN asks of whoever calls it, where nothing else keeps others away. Without it a
-// client could go around the CDN and report any address as its own.
+// Origin makes a function behind a CDN accept only requests with a secret, if nothing else keeps other callers away.
+// Otherwise a client could bypass the CDN and report any address as its own.
 type Origin struct {
-	Secrets []string `env:"ORIGIN_SECRET"` // two while it is being changed
+	Secrets []string `env:"ORIGIN_SECRET"` // two during a rotation
 }
 
 const minSecret = 32 // characters
 
-// Validate names what is wrong.
+// Validate returns an error that says what is wrong.
 func (o Origin) Validate() error {
 	if len(o.Secrets) > 2 {
 		return fmt.Errorf("ORIGIN_SECRET: must be one secret, or two separated by a comma; there are %d", len(o.Secrets))
@@ -32,7 +32,7 @@ func (o Origin) Validate() error {
 	return nil
 }
 
-// Shown tells whether a request shows a secret.
+// Shown reports whether a request carries a valid secret.
 func (o Origin) Shown(r *http.Request) bool {
 	shown, good := []byte(r.Header.Get(OriginHeader)), 0
 	for _, s := range o.Secrets {
@@ -41,7 +41,7 @@ func (o Origin) Shown(r *http.Request) bool {
 	return good == 1
 }
 
-// Guard lets through to next who shows a secret; anybody where there is none.
+// Guard passes requests with a valid secret to next, or all requests if no secret is configured.
 func (o Origin) Guard(next http.Handler) http.Handler {
 	if len(o.Secrets) == 0 {
 		return next

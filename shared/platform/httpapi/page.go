@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// Paging is the query of a list.
+// Paging is the paging query of a list.
 type Paging struct {
 	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
 }
 
-// maxLink bounds the Link header, which repeats the query five times: a proxy refuses an answer with a longer one. The
-// body has the links.
+// maxLink limits the Link header, which contains the query five times: a proxy refuses a response with a longer one.
+// The body also has the links.
 const maxLink = 4 << 10
 
-// Sizes of a page.
+// Page sizes.
 const (
 	defaultPageSize = 50
 	MaxPageSize     = 500
 )
 
-// Limit is the page size within its bound.
+// Limit returns the page size, at most MaxPageSize.
 func (p Paging) Limit() int { return min(cmp.Or(p.PageSize, defaultPageSize), MaxPageSize) }
 
-// Offset is the number of items before the page.
+// Offset returns the number of items before the page.
 func (p Paging) Offset() int { return (p.Page - 1) * p.Limit() }
 
 // Page is the envelope of every list.
@@ -40,7 +40,7 @@ type Page[T any] struct {
 	Links      Links `json:"links"`
 }
 
-// Links are relative and repeat the query of the request.
+// Links are relative and include the query of the request.
 type Links struct {
 	Self  string  `json:"self"`
 	First string  `json:"first"`
@@ -83,7 +83,7 @@ func NewPage[T any](ctx context.Context, p Paging, data []T, total int64) *Page[
 	return out
 }
 
-// All is the envelope of a list that is held as a whole: it cuts the page out of items.
+// All returns the envelope of a list that is completely in memory. It cuts the page out of items.
 func All[T any](ctx context.Context, p Paging, items []T) *Page[T] {
 	from := min(p.Offset(), len(items))
 	to := min(from+p.Limit(), len(items))

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Problem is the body of every error answer.
+// Problem is the body of every error response.
 type Problem struct {
 	Word       string        `json:"error" doc:"What kind of error" example:"NotFound"`
 	Message    string        `json:"message" doc:"What happened and what to do"`
@@ -30,31 +30,31 @@ type Problem struct {
 	status int
 }
 
-// maxFields is how many inputs at fault an answer names: enough to see what is wrong.
+// maxFields limits the invalid inputs that a response names.
 const maxFields = 100
 
-// shortly is when to try again what is not available, where the error does not say.
+// shortly is the default delay before a retry after 503.
 const shortly = 2 * time.Second
 
-// Error makes a Problem an error that huma can answer with.
+// Error implements error, so that huma can respond with a Problem.
 func (p *Problem) Error() string { return p.Message }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
 
-// problem turns any error into its answer, which no cache keeps, and logs what the client must not see.
+// problem turns an error into its response, which must not be cached, and logs what the client must not see.
 func problem(r *request, err error) *Problem {
 	e := fault.From(err)
 	if e.Code.Status() >= http.StatusInternalServerError && Gone(r.client, err) {
 		return &Problem{Word: "ClientClosedRequest", Message: "The client left before the answer", status: gone}
 	}
-	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) { // of whoever runs us: nothing is broken
+	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) { // the runtime's time limit: nothing is broken
 		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
 		e.RetryAfter = time.Second
 	}
 	r.header.Set("Cache-Control", "no-store")
 	if e.Code == fault.Unauthorized && strings.HasPrefix(r.url.Path, "/opds") {
-		// Readers of catalogs send a user name and password when they are asked, browsers of the interface would show a
+		// OPDS readers send user name and password only after a challenge. In a browser, the API must not cause a login
 		// dialog.
 		r.header.Set("WWW-Authenticate", `Basic realm="Longbox", charset="UTF-8"`)
 	}
@@ -77,12 +77,12 @@ func problem(r *request, err error) *Problem {
 	return p
 }
 
-// WriteError answers a plain handler's request with an error.
+// WriteError responds with an error to the request of a plain handler.
 func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	req := requestOf(r.Context())
 	p := problem(req, err)
 	h := w.Header()
-	for _, of := range []string{"ETag", "Last-Modified", "Content-Disposition"} { // what is not sent
+	for _, of := range []string{"ETag", "Last-Modified", "Content-Disposition"} { // of the content that is not sent
 		h.Del(of)
 	}
 	h.Set("Content-Type", "application/json")
@@ -92,12 +92,12 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// humaErrors makes huma answer with Problems: failed validation is 400 with the fields, but only for a caller
-// who may use the operation at all. huma keeps the constructor in a package variable, hence once.
+// humaErrors makes huma respond with Problems. Failed validation is 400 with the fields, but only for a caller who may
+// use the operation. huma keeps the constructor in a package variable, hence once.
 var humaErrors = sync.OnceFunc(func() {
 	huma.ErrorFormatter = phrase
 	huma.NewErrorWithContext = func(hc huma.Context, status int, msg string, errs ...error) huma.StatusError {
-		if hc == nil { // while operations are registered, for the error schema
+		if hc == nil { // during registration, for the error schema
 			return &Problem{status: status, Message: msg}
 		}
 		r := requestOf(hc.Context())
@@ -107,7 +107,7 @@ var humaErrors = sync.OnceFunc(func() {
 			}
 		}
 		if err := r.body.broken(); err != nil {
-			r.header.Set("Connection", "close") // the rest of it is not the next request
+			r.header.Set("Connection", "close") // the rest of the body must not be read as the next request
 			return problem(r, err)
 		}
 		code := fault.FromStatus(status)
@@ -137,7 +137,7 @@ const (
 	noTime = "must be a time such as 2026-11-21T08:30:00Z"
 )
 
-// phrase is a message of huma: with numbers written out, and what is no id called the same everywhere.
+// phrase formats a message of huma: numbers are written in full, and all invalid ids get the same message.
 func phrase(format string, args ...any) string {
 	if format == validation.MsgExpectedRFC4122UUID {
 		return noUUID

@@ -11,9 +11,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// filters are what is filtered, searched and sorted by somewhere. A list that does not know one of them refuses it: all
-// of the list, in its own order, looks like what was asked for. An empty one asks for nothing, nor does
-// includeDeleted=false. Other unknown parameters are ignored; clients add some so that nothing answers from a cache.
+// filters are the filter, search and sort parameters of all lists. A list refuses those that it does not support:
+// otherwise the unfiltered list would look like the result. Empty values and includeDeleted=false are ignored. Other
+// unknown parameters are ignored too, because clients add some to bypass caches.
 var filters = []string{
 	"author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed", "completion",
 	"dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",
@@ -23,16 +23,16 @@ var filters = []string{
 	"tags", "taskType", "title", "titleSort", "type", "userId", "userRating", "username", "wantToRead", "year",
 }
 
-// values says how many values of a query parameter count.
+// values says how many values of a query parameter are used.
 type values int
 
 const (
-	none values = iota // it is not known
+	none values = iota // unknown parameter
 	one
 	several
 )
 
-// queryOf are the query parameters that an input struct has.
+// queryOf returns the query parameters of an input struct.
 func queryOf(t reflect.Type) map[string]values {
 	names := map[string]values{}
 	for i := range t.NumField() {
@@ -50,8 +50,8 @@ func queryOf(t reflect.Type) map[string]values {
 	return names
 }
 
-// checkQuery refuses a query that cannot be read or that holds what is no text, and, for a list, filters that are not
-// among the known names, or of which it would heed the first of several values.
+// checkQuery refuses an undecodable query or one with invalid text. For a list it also refuses unsupported filters, and
+// several values of a filter that takes one.
 func checkQuery(query string, known map[string]values) error {
 	if query == "" {
 		return nil

@@ -18,65 +18,65 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Op describes one operation. Permission must be one of auth's, Public or SignedIn: an operation that declares
-// nothing cannot be registered.
+// Op describes one operation. Permission must be one of auth's, Public or SignedIn: an operation without it cannot be
+// registered.
 type Op struct {
 	Method     string
-	Path       string // below the service address, for example /api/v1/books/{id}
+	Path       string // below the host, for example /api/v1/books/{id}
 	ID         string // operation id, for example listBooks
 	Summary    string
 	Tag        string
 	Permission string
-	Status     int     // of success; 0 is 200, or 204 where there is no body
-	MayBeEmpty bool    // besides a body there may be none (204)
-	Cookie     bool    // the session cookie is accepted (GET only)
-	Media      string  // type of the answer of a plain handler; several are separated by ", "
+	Status     int     // of success; 0 is 200, or 204 without a body
+	MayBeEmpty bool    // may respond without a body (204)
+	Cookie     bool    // accepts the session cookie (GET only)
+	Media      string  // media types of a plain handler's response, separated by ", "
 	Query      []Query // query parameters of a plain handler, for the description
-	SeesAll    bool    // who does not see every series is refused (403): it is about all of them
-	Rest       bool    // the last parameter in the path is all that is left of it, with its slashes (a plain handler): PathParam "*"
-	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; for one that has none the operation is not there
-	Early      bool    // it begins while the request is counted: see Ahead
-	File       string  // the member of the form that holds a file, where the body is one
-	MaxBody    int64   // bytes of the request's body; 0: as of most (maxBody)
-	Also       []int   // statuses that it answers with besides 200, as no error: a plain handler, or an answer that is a Statused
+	SeesAll    bool    // concerns all series: callers who do not see every series get 403
+	Rest       bool    // the last path parameter is the rest of the path with its slashes (plain handlers only): PathParam "*"
+	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; without a prefix the operation does not exist
+	Early      bool    // starts before the request is counted: see Ahead
+	File       string  // the form member that holds a file, if the body is a form
+	MaxBody    int64   // limit of the request body in bytes; 0: maxBody
+	Also       []int   // further success statuses, of a plain handler or a Statused response
 }
 
-// ForAll is the operation for those alone who see every series.
+// ForAll returns the operation, limited to callers who see every series.
 func (op Op) ForAll() Op { op.SeesAll = true; return op }
 
-// Ahead is the operation begun while the request is counted, which saves it the time that Redis takes. It is a GET that
-// only reads, or waits before it does more (see Confirmed).
+// Ahead returns the operation as an Early one: it starts while the request is counted, which saves the time of Redis.
+// It must be a GET that only reads, or calls Confirmed before it does more.
 func (op Op) Ahead() Op { op.Early = true; return op }
 
-// Who may use an operation, besides a permission's name.
+// Values of Permission besides the names of permissions.
 const (
 	Public   = "public"
 	SignedIn = "signed-in"
 )
 
-// Query is a query parameter of a plain handler, with the values it may have; without any it is a text or a whole
-// number from 1.
+// Query is a query parameter of a plain handler, with its possible values. Without values it is a text or an integer
+// from 1.
 type Query struct {
 	Name   string
 	Values []any
 	Text   bool
 }
 
-// None is the body of an operation that answers with none (204).
+// None is the body of an operation without a response body (204).
 type None struct{}
 
-// Statused is an answer that may have another status than its operation.
+// Statused is a response body that sets its own status.
 type Statused interface{ StatusCode() int }
 
-// output is the answer of every JSON operation. It is one type for all: huma's Register is compiled anew for each pair
-// of types that it meets, some ten kilobytes every time.
+// output is the response of every JSON operation. It is one type, because huma's Register is compiled for each pair of
+// types, which takes about ten kilobytes.
 type output struct {
 	Status int
 	Body   any
 }
 
-// Register adds a JSON operation: I is huma's input struct (path, query, Body), O the body of the answer. None is 204,
-// and so is a nil answer of an operation that MayBeEmpty.
+// Register adds a JSON operation. I is huma's input struct (path, query, Body), O the response body. None means 204,
+// and so does nil from an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
 	a.lazily(&op, func(api huma.API) { prepare(a, &op, api, handle) })
 }
@@ -84,7 +84,7 @@ func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (
 // prepare registers the operation with huma.
 func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Context, in *I) (*O, error)) {
 	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
-	if strings.Contains(op.Path, "/libraries/{id}/") { // the one in the path counts
+	if strings.Contains(op.Path, "/libraries/{id}/") { // the id in the path is the library
 		query["libraryId"] = one
 	}
 	h := a.operation(op, api)
@@ -104,7 +104,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 		}
 		switch {
 		case body == noBody:
-			return &output{Status: h.DefaultStatus, Body: []byte(nil)}, nil // bytes are written as they are: none
+			return &output{Status: h.DefaultStatus, Body: []byte(nil)}, nil // bytes are written unchanged: none
 		case out == nil && !op.MayBeEmpty:
 			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
 		case out == nil:
@@ -119,8 +119,8 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 	form()
 }
 
-// describeForm says that the body is a form with a file in a member; "" is no form. What it returns is called when huma
-// has decided what to check of the body: it takes none with a schema but JSON.
+// describeForm describes the body as a form with a file in the given member; "" means no form. The returned function
+// must run after huma has set up body validation, which accepts only JSON for a body with a schema.
 func describeForm(h *huma.Operation, member string) func() {
 	if member == "" {
 		return func() {}
@@ -135,8 +135,8 @@ func describeForm(h *huma.Operation, member string) func() {
 
 var noBody = reflect.TypeFor[None]()
 
-// describeBody names the type of the answer in the description, which huma cannot know from output. What it returns is
-// called when huma has added its own.
+// describeBody describes the type of the response body, which huma cannot know from output. The returned function must
+// run after huma has added its own description.
 func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) func() {
 	if body == noBody {
 		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
@@ -157,7 +157,7 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) fu
 	return func() {}
 }
 
-// Handle adds an operation that writes its answer itself: images, files, feeds.
+// Handle adds an operation that writes its own response: images, files, feeds.
 func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.declare(&op)
 	a.describe = append(a.describe, func(api huma.API) { a.describePlain(&op, api) })
@@ -188,10 +188,10 @@ func (a *API) Handle(op Op, handle func(w http.ResponseWriter, r *http.Request) 
 	})
 }
 
-// PathParam is the value in the path that a plain handler was found by.
+// PathParam returns a path parameter of a plain handler.
 func PathParam(r *http.Request, name string) string {
 	value := r.PathValue(name)
-	if r.URL.RawPath == "" { // it was found by the path as it reads
+	if r.URL.RawPath == "" { // the router matched the decoded path
 		return value
 	}
 	if plain, err := url.PathUnescape(value); err == nil {
@@ -200,7 +200,7 @@ func PathParam(r *http.Request, name string) string {
 	return value
 }
 
-// PathID is the id in the path that a plain handler was found by; BadRequest where it is none.
+// PathID returns the path parameter id of a plain handler, or BadRequest if it is no id.
 func PathID(r *http.Request) (uuid.UUID, error) {
 	id, err := uuid.Parse(PathParam(r, "id"))
 	if err != nil {
@@ -209,7 +209,7 @@ func PathID(r *http.Request) (uuid.UUID, error) {
 	return id, nil
 }
 
-// describePlain describes an operation of which huma knows no types.
+// describePlain describes an operation without huma types.
 func (a *API) describePlain(op *Op, api huma.API) {
 	h := a.operation(op, api)
 	media := map[string]*huma.MediaType{}
@@ -245,7 +245,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	api.OpenAPI().AddOperation(&h)
 }
 
-// declare notes what the middleware must know of an operation before it is prepared.
+// declare registers what the middleware must know about an operation before it is prepared.
 func (a *API) declare(op *Op) {
 	switch {
 	case op.Permission == "":
@@ -277,16 +277,16 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}
 	h.Middlewares = huma.Middlewares{func(hc huma.Context, next func(huma.Context)) {
-		// Before validation: who is not signed in learns nothing about the input.
+		// Before validation: anonymous callers must not learn anything about the input.
 		r := requestOf(hc.Context())
 		caller := auth.CallerOf(hc.Context())
 		if err := op.there(r); err != nil {
-			_ = huma.WriteErr(api, hc, http.StatusNotFound, "", err) // writes the answer
+			_ = huma.WriteErr(api, hc, http.StatusNotFound, "", err) // writes the response
 			return
 		}
 		if op.Permission != Public {
 			if caller == nil || (a.viaCookie(hc.Context()) && !op.Cookie) {
-				_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the answer
+				_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the response
 				return
 			}
 			ctx := hc.Context()
@@ -303,7 +303,7 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 	return h
 }
 
-// there refuses an operation below another prefix than the tenant's.
+// there returns NotFound for an operation below another prefix than the tenant's.
 func (op *Op) there(r *request) error {
 	if prefix, _, _ := strings.Cut(strings.TrimPrefix(r.url.Path, "/"), "/"); op.Prefixed && (prefix == "" || prefix != r.tenant.Prefix) {
 		return fault.New(fault.NotFound, "There is nothing at %s %s", op.Method, r.url.Path)
@@ -313,7 +313,7 @@ func (op *Op) there(r *request) error {
 
 var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a bearer token, an API key or a user name and password")
 
-// authorize binds the context to what the operation needs; the database checks it with the first statement.
+// authorize puts the requirements of the operation into the context. The database checks them with the first statement.
 func (a *API) authorize(ctx context.Context, op *Op) (context.Context, error) {
 	if op.Permission == Public {
 		return inTenant(ctx), nil
@@ -330,8 +330,8 @@ func (a *API) authorize(ctx context.Context, op *Op) (context.Context, error) {
 	return db.In(ctx, &bound), nil
 }
 
-// entered makes sure that an operation which never asked the database is still checked there: who may not use it
-// does not learn what is wrong with the input or that a thing does not exist. err is the operation's own.
+// entered runs the database's access check if the operation has run no statement. So a caller without permission does
+// not learn what is wrong with the input, or that something does not exist. err is the operation's own.
 func (a *API) entered(ctx context.Context, err error) error {
 	c := auth.CallerOf(ctx)
 	if c == nil || c.Entered {

@@ -19,46 +19,46 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Tenant is the library server that a request's host name names.
+// Tenant is the library server that a host name belongs to.
 type Tenant struct {
 	ID        uuid.UUID
 	Name      string
-	Secret    []byte // 32 bytes: keys what must not be guessed
+	Secret    []byte // 32 bytes, for keyed hashes that must not be guessable
 	Suspended bool
-	Prefix    string // of the operations that are Prefixed; "": it has none
+	Prefix    string // path prefix of Prefixed operations; "": none
 
-	MaxRequests       int    // a second, of all its users together; 0: no limit
-	MaxRenditionBytes *int64 // in the media bucket; nil: no limit
+	MaxRequests       int    // per second, of all its users; 0: no limit
+	MaxRenditionBytes *int64 // limit for the media bucket; nil: no limit
 }
 
-// same tells whether a request that began for t can be answered for o.
+// same reports whether the response to a request for t is also right for o.
 func (t Tenant) same(o Tenant) bool {
 	return t.ID == o.ID && t.Name == o.Name && t.Prefix == o.Prefix && bytes.Equal(t.Secret, o.Secret)
 }
 
-// request is what the middleware knows of one request; it travels in the context.
+// request is the middleware's data about one request. It is stored in the context.
 type request struct {
-	client     context.Context // ends when the client leaves
+	client     context.Context // ends when the client disconnects
 	id         string
 	url        *url.URL
-	host       string         // with the port
-	cookies    []*http.Cookie // that the client sent
-	header     http.Header    // of the answer
+	host       string         // with port
+	cookies    []*http.Cookie // sent by the client
+	header     http.Header    // of the response
 	tenant     Tenant
 	clientIP   string
 	userAgent  string
 	device     string
-	generation string       // of the tenant's access data; "" when Redis did not answer
-	relied     bool         // on generation, before it was confirmed
-	out        *writer      // of the answer
-	enter      func() error // checks caller and permission before a failed validation is shown
+	generation string       // access generation of the tenant; "" when Redis did not answer
+	relied     bool         // generation was used before it was confirmed
+	out        *writer      // of the response
+	enter      func() error // checks caller and permission before validation errors are shown
 	notes      []slog.Attr
 	err        error
 	body       body
 	started    time.Time
 }
 
-// body notes what kept it from being read to its end: that is the client's doing.
+// body records a read error, which is the client's fault.
 type body struct {
 	io.ReadCloser
 	err error
@@ -72,7 +72,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// broken is the fault of a body that did not come whole; nil where it did.
+// broken returns the error for an incomplete body, or nil.
 func (b *body) broken() error {
 	switch {
 	case b.err == nil:
@@ -100,27 +100,26 @@ func (r *request) fail(err error) {
 	}
 }
 
-// Header is the header of the answer, for cookies and the like.
+// Header returns the response header, for cookies and the like.
 func Header(ctx context.Context) http.Header { return requestOf(ctx).header }
 
-// TenantOf is the tenant of the request.
+// TenantOf returns the tenant of the request.
 func TenantOf(ctx context.Context) Tenant { return requestOf(ctx).tenant }
 
-// SetTenant names the tenant of a request outside the interface.
+// SetTenant sets the tenant of a request outside the API.
 func SetTenant(ctx context.Context, t Tenant) { requestOf(ctx).tenant = t }
 
-// ClientIP is the address that the trusted proxies report.
+// ClientIP returns the client's address as the trusted proxies report it.
 func ClientIP(ctx context.Context) string { return requestOf(ctx).clientIP }
 
-// UserAgent is the client's own name for itself.
+// UserAgent returns the User-Agent header.
 func UserAgent(ctx context.Context) string { return requestOf(ctx).userAgent }
 
-// Device is how the client calls the device that it runs on (X-Codex-Device-Id), in at most 128 bytes; "" when it says
-// nothing.
+// Device returns the client's name for its device (X-Codex-Device-Id), in at most 128 bytes, or "".
 func Device(ctx context.Context) string { return requestOf(ctx).device }
 
-// Generation changes whenever what callers of the tenant may see changes, or where a book's file lies; "" when it is
-// not known, and then nothing may be remembered between requests.
+// Generation returns a value that changes whenever the access of the tenant's callers or the location of a book's file
+// changes. It is "" if unknown; then nothing may be cached across requests.
 func Generation(ctx context.Context) string {
 	r := requestOf(ctx)
 	if r.out != nil && r.out.before != nil {
@@ -129,13 +128,13 @@ func Generation(ctx context.Context) string {
 	return r.generation
 }
 
-// Note adds to the one log line of the request.
+// Note adds attributes to the request's log line.
 func Note(ctx context.Context, attrs ...slog.Attr) { requestOf(ctx).note(attrs...) }
 
-// Cookie answers with a cookie.
+// Cookie sets a cookie in the response.
 func Cookie(ctx context.Context, c *http.Cookie) { Header(ctx).Add("Set-Cookie", c.String()) }
 
-// CookieOf is the value of a cookie that the client sent; "" where there is none.
+// CookieOf returns the value of a cookie of the request, or "".
 func CookieOf(ctx context.Context, name string) string {
 	for _, c := range requestOf(ctx).cookies {
 		if c.Name == name {
@@ -145,20 +144,20 @@ func CookieOf(ctx context.Context, name string) string {
 	return ""
 }
 
-// Address is how the client called this server: scheme, host and port.
+// Address returns scheme, host and port as the client used them.
 func Address(ctx context.Context) string {
 	r := requestOf(ctx)
 	return r.url.Scheme + "://" + r.host
 }
 
-// Secure tells whether the client came by https.
+// Secure reports whether the client used https.
 func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "https" }
 
-// inTenant is ctx in the request's tenant but in nobody's name, for sign-in and set-up.
+// inTenant returns a context in the request's tenant without a user, for sign-in and set-up.
 func inTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }
 
 func newRequestID() string {
 	b := make([]byte, 12)
-	_, _ = rand.Read(b) // crypto/rand.Read never fails (it ends the program instead)
+	_, _ = rand.Read(b) // crypto/rand.Read never returns an error: it crashes the program instead
 	return hex.EncodeToString(b)
 }

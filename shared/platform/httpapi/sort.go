@@ -8,13 +8,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sorting is the order of a list in the query, in either spelling.
+// Sorting is the sort order in the query, in either form.
 type Sorting struct {
 	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc; none is the list's own order"`
 	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`
 }
 
-// LatestFirst is the order of a list whose own is by a field, descending. Where that is "", the list has another.
+// LatestFirst sets the default order of a list: by field, descending. With field "" the list has another default.
 func (s Sorting) LatestFirst(field string) Sorting {
 	if s.Sort == "" && field != "" {
 		s.Sort, s.Order = field, cmp.Or(s.Order, "desc")
@@ -22,10 +22,10 @@ func (s Sorting) LatestFirst(field string) Sorting {
 	return s
 }
 
-// Relevance is the field to sort by how well what was searched for is met.
+// Relevance sorts by how well an item matches the search.
 const Relevance = "relevance"
 
-// BestFirst is the order of what was searched for: what meets it best comes first, unless the query says otherwise.
+// BestFirst sets the default order of a search: best matches first.
 func (s Sorting) BestFirst() Sorting {
 	if s.Sort == "" || s.Sort == Relevance {
 		s.Sort, s.Order = Relevance, cmp.Or(s.Order, "desc")
@@ -33,8 +33,8 @@ func (s Sorting) BestFirst() Sorting {
 	return s
 }
 
-// By is the field to sort by and whether it descends; "" is the list's own order. BadRequest for a field that is none
-// of fields, or a direction that is none.
+// By returns the sort field and whether the order is descending; "" means the list's default order. It returns
+// BadRequest for a field that is not in fields, or an invalid direction.
 func (s Sorting) By(fields ...string) (field string, desc bool, err error) {
 	field, direction, both := strings.Cut(s.Sort, ",")
 	if !both {

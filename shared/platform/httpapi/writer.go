@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// writer knows what became of an answer. (That of chi's middleware package brings net/http/pprof and expvar into every
-// program.)
+// writer records status and size of a response. (The one in chi's middleware package brings net/http/pprof and expvar
+// into every program.)
 type writer struct {
 	http.ResponseWriter
-	status  int // 0 until it is out
+	status  int // 0 until the header is sent
 	bytes   int64
-	before  func() bool // asked once, before anything goes out; false: the answer is dropped
+	before  func() bool // called once, before anything is sent; false: the response is dropped
 	dropped bool
 }
 
-// begin tells whether the answer may go out.
+// begin reports whether the response may be sent.
 func (w *writer) begin() bool {
 	if before := w.before; before != nil {
 		w.before = nil
@@ -24,22 +24,22 @@ func (w *writer) begin() bool {
 	return !w.dropped
 }
 
-// WriteHeader sends the status; of several the first counts.
+// WriteHeader sends the status. Only the first call counts.
 func (w *writer) WriteHeader(status int) {
 	if status >= 100 && status < 200 && status != http.StatusSwitchingProtocols {
-		w.ResponseWriter.WriteHeader(status) // the real one is still to come
+		w.ResponseWriter.WriteHeader(status) // the final one follows
 		return
 	}
 	if w.status == 0 && w.begin() {
 		if status == http.StatusNoContent {
-			w.Header().Del("Content-Type") // of nothing
+			w.Header().Del("Content-Type") // there is no content
 		}
 		w.status = status
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-// Write makes the status 200 where there is none.
+// Write sets the status to 200 if none was set.
 func (w *writer) Write(p []byte) (int, error) {
 	if w.WriteHeader(http.StatusOK); w.dropped {
 		return 0, errDropped
@@ -49,7 +49,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps the server's own way of copying, which may leave the bytes to the kernel.
+// ReadFrom uses the server's own ReadFrom, which may let the kernel copy the bytes.
 func (w *writer) ReadFrom(r io.Reader) (int64, error) {
 	if w.WriteHeader(http.StatusOK); w.dropped {
 		return 0, errDropped
@@ -59,7 +59,7 @@ func (w *writer) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// FlushError sends what there is of an answer.
+// FlushError sends the buffered part of a response.
 func (w *writer) FlushError() error {
 	if w.WriteHeader(http.StatusOK); w.dropped {
 		return errDropped

@@ -18,10 +18,10 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// maxAnswer is the largest buffered answer that Lambda takes, in bytes, less a little.
+// maxAnswer limits a buffered response, in bytes: slightly less than Lambda's limit.
 const maxAnswer = 6<<20 - 1<<10
 
-// After sends what an invocation left unsent. Its context bounds the time.
+// After sends what is pending after an invocation. Its context limits the time.
 type After func(ctx context.Context)
 
 type (
@@ -30,14 +30,14 @@ type (
 	alb = events.ALBTargetGroupResponse
 )
 
-// buffered is what the api-proxy's writers have in common: they collect an answer.
+// buffered is the common interface of the api-proxy's writers, which buffer a response.
 type buffered[T any] interface {
 	http.ResponseWriter
 	GetProxyResponse() (T, error)
 }
 
-// answers handles the events of every gateway. An answer that Lambda does not take would fail the invocation, as if the
-// function were broken; the client can ask for less.
+// answers handles the events of all gateways. A response that is too large for Lambda would fail the invocation, as if
+// the function were broken. So it becomes an error, and the client can ask for less.
 func answers(handler http.Handler, after After) func(ctx context.Context, payload json.RawMessage) (any, error) {
 	return func(ctx context.Context, payload json.RawMessage) (any, error) {
 		ctx = identified(ctx)
@@ -55,7 +55,7 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 	}
 }
 
-// answer is what a gateway is told by the handler of its event.
+// answer returns the gateway's response to its event.
 func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) ([]byte, error) {
 	var r *http.Request
 	var h http.Handler
@@ -88,13 +88,13 @@ func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) 
 	}
 	var data bytes.Buffer
 	enc := json.NewEncoder(&data)
-	enc.SetEscapeHTML(false) // six bytes for each < would count
+	enc.SetEscapeHTML(false) // an escape takes six bytes for each <
 	err = enc.Encode(body)
 	return data.Bytes(), err
 }
 
-// orMalformed is the request and its handler, or where a gateway has passed on what is no request (an address, a host),
-// one to refuse: the client is told, as by a server of our own, and the function has not failed.
+// orMalformed returns the request and its handler. If a gateway passed on a malformed request (URL, host), it returns a
+// handler that refuses it. So the client gets an error, as from a server, and the invocation does not fail.
 func orMalformed(ctx context.Context, r *http.Request, handler http.Handler, err error) (*http.Request, http.Handler, error) {
 	if !errors.Is(err, errMalformed) {
 		return r, handler, err
@@ -105,12 +105,11 @@ func orMalformed(ctx context.Context, r *http.Request, handler http.Handler, err
 	}), nil
 }
 
-// handle lets the handler answer within the invocation's time. An answer that comes too late is not looked at: a fresh
-// writer takes the refusal.
+// handle runs the handler within the invocation's time. A late response is ignored: a fresh writer takes the error.
 func handle[T any](handler http.Handler, r *http.Request, writer func() buffered[T]) (T, error) {
 	ctx, cancel := workTime(r.Context())
 	defer cancel()
-	w, done := writer(), make(chan bool, 1) // whether the handler has panicked
+	w, done := writer(), make(chan bool, 1) // reports whether the handler has panicked
 	go func() {
 		defer func() {
 			p := recover()
@@ -127,7 +126,7 @@ func handle[T any](handler http.Handler, r *http.Request, writer func() buffered
 	}()
 	select {
 	case panicked := <-done:
-		if panicked { // nothing of what it may have begun has left yet
+		if panicked { // nothing of a response has been sent yet
 			w = writer()
 			failed(w)
 		}
@@ -140,14 +139,14 @@ func handle[T any](handler http.Handler, r *http.Request, writer func() buffered
 	}
 }
 
-// tellPanic logs what was recovered, in the deferred function that has recovered it.
+// tellPanic logs a recovered panic. It must be called in the deferred function that recovers it.
 func tellPanic(p any) {
-	if p != http.ErrAbortHandler { // that one is logged by who caused it
+	if p != http.ErrAbortHandler { // logged by the code that caused it
 		slog.Error("panic", "error", p, "stack", string(debug.Stack()))
 	}
 }
 
-// failed answers for a handler that has panicked before anything was written.
+// failed responds for a handler that panicked before it wrote anything.
 func failed(w http.ResponseWriter) {
 	clear(w.Header())
 	refuse(w, http.StatusBadGateway, "InternalServerError", "An internal error occurred")
@@ -159,14 +158,14 @@ const (
 	tooLarge    = "The answer is too large to be sent; ask for less at once, as with a smaller pageSize"
 )
 
-// refuse answers in the shape of every other error of the interface.
+// refuse responds in the API's error format.
 func refuse(w http.ResponseWriter, status int, word, message string) {
 	header, body := problem(status, word, message)
 	for k, v := range header {
 		w.Header().Set(k, v)
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body) // a buffer, or a client that left
+	_, _ = io.WriteString(w, body) // a buffer, or the client has left
 }
 
 func problem(status int, word, message string) (header map[string]string, body string) {
@@ -178,7 +177,8 @@ func problem(status int, word, message string) (header map[string]string, body s
 	return header, fmt.Sprintf(`{"error":%q,"message":%q,"details":null%s}`, word, message, later)
 }
 
-// forBalancer fits an answer to what the balancer heeds: with multi-value headers only those, else only the others.
+// forBalancer adapts a response to the load balancer: with multi-value headers it reads only those, otherwise only the
+// others.
 func forBalancer(a alb, multi bool) alb {
 	a.StatusDescription = fmt.Sprint(a.StatusCode, " ", http.StatusText(a.StatusCode))
 	if multi {
@@ -195,7 +195,7 @@ func forBalancer(a alb, multi bool) alb {
 	return a
 }
 
-// reply is an answer that runs after once the runtime has it: the client does not wait for that.
+// reply is a response that runs after when the runtime has read it, so that the client does not wait for that.
 type reply struct {
 	*bytes.Reader
 	after func()
@@ -203,8 +203,7 @@ type reply struct {
 
 func (*reply) ContentType() string { return "application/json" }
 
-// Close runs after.
 func (r *reply) Close() error { r.after(); return nil }
 
-// MarshalJSON refuses, so that the runtime takes the reader instead.
+// MarshalJSON fails, so that the runtime uses the reader instead.
 func (*reply) MarshalJSON() ([]byte, error) { return nil, errors.New("read it") }

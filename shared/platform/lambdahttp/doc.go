@@ -1,21 +1,22 @@
-// Package lambdahttp runs the functions' work: under the Lambda runtime where that is present, else as a server of its
-// own, from the same main.
+// Package lambdahttp runs a function under the Lambda runtime if there is one, else as a server, from the same main.
 //
-// Serve answers the events of API Gateway (HTTP API, REST API), application load balancers and buffered function URLs,
-// told apart by the event itself; Stream answers those of a streaming function URL; Invoke takes everything else. What
-// they share:
+// Serve handles events of API Gateway (HTTP API, REST API), application load balancers and buffered function URLs,
+// which it recognises by their content. Stream handles those of a streaming function URL. Invoke handles everything
+// else. What they share:
 //
-//   - The handler's context ends a second before Lambda would end the process; a handler that goes on regardless is
-//     answered for with 503 half a second before.
-//   - A buffered answer that is larger than Lambda takes is 400: the client can ask for less.
-//   - A panic costs its own invocation and no other. A streamed answer that breaks off ends as the function's error, so
-//     that nobody takes what came for the whole.
-//   - after runs when the answer is out and before Lambda freezes the process: it sends what is unsent.
-//   - r.RemoteAddr is the peer that the gateway saw, r.Host the Host header it received, r.TLS is set where the client
-//     came by https. What proxies before the gateway say is in X-Forwarded-*, for TRUSTED_PROXIES to weigh: 0 where
-//     clients reach the gateway directly, 2 behind CloudFront (the gateway adds CloudFront's address to the list).
-//   - The id of the request is that of the Lambda invocation.
+//   - The handler's context ends a second before Lambda would end the process. If the handler continues, the response
+//     is 503, half a second before that end.
+//   - A buffered response that is too large for Lambda becomes 400: the client can ask for less.
+//   - A panic affects its own invocation only. A streamed response that breaks off ends with an error of the function,
+//     so that nobody takes it for complete.
+//   - after runs when the response is sent, before Lambda freezes the process. It sends pending data.
+//   - r.RemoteAddr is the peer that the gateway saw, r.Host the Host header that it received, and r.TLS is set if the
+//     client used https. X-Forwarded-* has what proxies in front of the gateway report, and TRUSTED_PROXIES says which
+//     to trust: 0 if clients reach the gateway directly, 2 behind CloudFront (the gateway adds CloudFront's address to
+//     the list).
+//   - The request id is that of the Lambda invocation.
 //
-// An API Gateway stage other than $default is taken off the path of its execute-api address. Without multi-value
-// headers a load balancer passes only the last of several values and takes one cookie of an answer: switch them on.
+// An API Gateway stage other than $default is removed from the path at its execute-api address. Without multi-value
+// headers a load balancer passes only the last of several header values and accepts one cookie per response: switch
+// them on.
 package lambdahttp

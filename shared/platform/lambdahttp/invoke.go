@@ -10,12 +10,12 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Handler answers one invocation that is no request: a payload in, an answer out that is sent as JSON. Its context
-// ends when the invocation's time is up.
+// Handler handles one invocation that is not an HTTP request. It gets a payload and returns a value that is sent as
+// JSON. Its context ends when the invocation's time is up.
 type Handler func(ctx context.Context, payload json.RawMessage) (any, error)
 
-// Invoke gives every invocation to handle; it needs the Lambda runtime (InLambda). after may be nil. A panic fails the
-// invocation and the next is taken all the same.
+// Invoke passes every invocation to handle. It needs the Lambda runtime (InLambda). after may be nil. A panic fails the
+// invocation, but not the following ones.
 func Invoke(handle Handler, after After) error {
 	if !InLambda() {
 		return errors.New("AWS_LAMBDA_RUNTIME_API is not set: there is nothing to take invocations from")

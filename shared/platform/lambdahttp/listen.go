@@ -10,9 +10,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
-// listen is net.Listen, but nobody waits for ever for a client that reads nothing of its answer, and what is sent
-// within this machine is not paced: where the system's congestion control is BBR, a page of 1.4 MB waits for its timers
-// again and again, although nothing is congested.
+// listen is net.Listen with two differences. The kernel closes connections whose client does not read. And connections
+// within this machine are not paced: under BBR congestion control, a page of 1.4 MB waits for timers again and again,
+// although nothing is congested.
 func listen(address string) (net.Listener, error) {
 	l := net.ListenConfig{Control: deaf.Limit}
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsLoopback() {

@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
-// kind is what sent an event.
+// kind is the kind of gateway that sent an event.
 type kind int
 
 const (
@@ -27,7 +27,7 @@ const (
 	balancer      // application load balancer
 )
 
-// kindOf looks at what only events of one kind have.
+// kindOf recognises an event by fields that only its kind has.
 func kindOf(payload []byte) kind {
 	var e struct {
 		HTTPMethod     string `json:"httpMethod"`
@@ -48,7 +48,7 @@ func kindOf(payload []byte) kind {
 	return unknown
 }
 
-// fromVersion2 makes the request of an event in payload format 2.0.
+// fromVersion2 builds the request from an event in payload format 2.0.
 func fromVersion2(ctx context.Context, payload []byte) (*http.Request, error) {
 	var e events.APIGatewayV2HTTPRequest
 	if err := json.Unmarshal(payload, &e); err != nil {
@@ -56,7 +56,7 @@ func fromVersion2(ctx context.Context, payload []byte) (*http.Request, error) {
 	}
 	var a core.RequestAccessorV2
 	if !strings.Contains(e.RequestContext.DomainName, ".lambda-url.") {
-		// The HTTP API hands the path over decoded: a question mark in it is no query.
+		// The HTTP API decodes the path, so a question mark in it starts no query.
 		path := e.RawPath
 		if stage := e.RequestContext.Stage; stage != "$default" && strings.Contains(e.RequestContext.DomainName, ".execute-api.") {
 			path = withoutStage(path, stage)
@@ -77,8 +77,8 @@ func withoutStage(path, stage string) string {
 	return path
 }
 
-// joined are headers of which each has one value: several are one, with commas, as the gateway joined them. (Taken
-// apart again at the commas, dates and entity tags would break.)
+// joined builds a header from single values. The gateway has joined several values with commas. (Splitting them again
+// would break dates and entity tags.)
 func joined(headers map[string]string, cookies []string) http.Header {
 	h := make(http.Header, len(headers)+1)
 	for k, v := range headers {
@@ -90,7 +90,7 @@ func joined(headers map[string]string, cookies []string) http.Header {
 	return h
 }
 
-// fromVersion1 makes the request of a REST API's event.
+// fromVersion1 builds the request from a REST API's event.
 func fromVersion1(ctx context.Context, payload []byte) (*http.Request, error) {
 	var e events.APIGatewayProxyRequest
 	if err := json.Unmarshal(payload, &e); err != nil {
@@ -107,8 +107,8 @@ func fromVersion1(ctx context.Context, payload []byte) (*http.Request, error) {
 	return corrected(r, r.Header, e.RequestContext.Identity.SourceIP, true), nil
 }
 
-// fromBalancer makes the request of a load balancer's event. The balancer does not decode the query, so it is put
-// together as it came; who the client is stands last in X-Forwarded-For.
+// fromBalancer builds the request from a load balancer's event. The balancer does not decode the query, so it is joined
+// unchanged. The client's address is the last one in X-Forwarded-For.
 func fromBalancer(ctx context.Context, payload []byte) (*http.Request, bool, error) {
 	var e events.ALBTargetGroupRequest
 	if err := json.Unmarshal(payload, &e); err != nil {
@@ -138,7 +138,8 @@ func fromBalancer(ctx context.Context, payload []byte) (*http.Request, bool, err
 	return corrected(r, r.Header, strings.TrimSpace(hops[len(hops)-1]), https), e.MultiValueHeaders != nil, nil
 }
 
-// corrected makes the request what a server of our own would have received. The peer has no port: gateways do not tell.
+// corrected changes the request to what a server would have received. The peer has no port, because gateways do not
+// report it.
 func corrected(r *http.Request, h http.Header, peer string, https bool) *http.Request {
 	r.Header = h
 	if host := h.Get("Host"); host != "" {
@@ -154,7 +155,7 @@ func corrected(r *http.Request, h http.Header, peer string, https bool) *http.Re
 	return r
 }
 
-// identified is ctx with the id of the invocation.
+// identified returns ctx with the id of the invocation as request id.
 func identified(ctx context.Context) context.Context {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return requestid.In(ctx, lc.AwsRequestID)

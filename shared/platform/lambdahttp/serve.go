@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// InLambda tells whether the program runs as a Lambda function.
+// InLambda reports whether the program runs as a Lambda function.
 func InLambda() bool { return os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// Serve answers the events of gateways in Lambda, else requests at LISTEN_ADDR until SIGTERM. after may be nil.
+// Serve handles gateway events in Lambda, otherwise requests at LISTEN_ADDR until SIGTERM. after may be nil.
 func Serve(handler http.Handler, after After) error {
 	if InLambda() {
 		lambda.Start(answers(handler, after))
@@ -27,7 +27,7 @@ func Serve(handler http.Handler, after After) error {
 	return Listen(handler)
 }
 
-// Stream is Serve for answers that are streamed: function URL events in Lambda.
+// Stream is Serve for streamed responses: function URL events in Lambda.
 func Stream(handler http.Handler, after After) error {
 	if InLambda() {
 		lambda.Start(streams(handler, after))
@@ -36,14 +36,13 @@ func Stream(handler http.Handler, after After) error {
 	return Listen(handler)
 }
 
-// Listen answers requests at LISTEN_ADDR (default 127.0.0.1:8081) until SIGTERM or SIGINT, then finishes the
-// ones under way.
+// Listen serves requests at LISTEN_ADDR (default 127.0.0.1:8081) until SIGTERM or SIGINT, then finishes the running
+// ones.
 func Listen(handler http.Handler) error {
 	return Beside(handler, func(ctx context.Context) error { <-ctx.Done(); return nil })
 }
 
-// Beside does a program's work while it answers requests as Listen does. When either of the two ends, so does the
-// other.
+// Beside runs work while it serves requests like Listen. When either ends, it ends the other.
 func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	addr := os.Getenv("LISTEN_ADDR")
 	if addr == "" {
@@ -76,8 +75,7 @@ func Beside(handler http.Handler, work func(ctx context.Context) error) error {
 	return g.Wait()
 }
 
-// shutdown ends srv as soon as its answers are out, and cuts off those that are still under way after grace, such as
-// downloads.
+// shutdown stops srv when all responses are sent. After grace it cuts off running ones, such as downloads.
 func shutdown(srv *http.Server, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -89,14 +87,14 @@ func shutdown(srv *http.Server, grace time.Duration) error {
 	return err
 }
 
-// server bounds what a client may take to send a request, the body too: the server waits for it before it answers, even
-// a refusal. Answers may take their time.
+// server limits the time for receiving a request including its body: the server waits for it even before an error
+// response. Responses have no time limit.
 func server(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// Main runs a program's work and ends it with one line on failure: of the log in Lambda, else for a person.
+// Main runs a program and reports its failure with one line: a log line in Lambda, else a line for a person.
 func Main(name string, run func() error) {
 	err := run()
 	if err == nil {

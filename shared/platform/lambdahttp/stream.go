@@ -36,7 +36,7 @@ func streams(handler http.Handler, after After) func(context.Context, *urlReques
 		}()
 		select {
 		case b := <-begun:
-			if b.err != nil { // only the URL can be wrong
+			if b.err != nil { // only the URL can be invalid
 				return plain(http.StatusBadRequest, "BadRequest", malformed, s.finish), nil
 			}
 			s.open(b.Body, answerTime(ctx))
@@ -59,18 +59,18 @@ type begin struct {
 	err error
 }
 
-// stream is one streamed answer: the handler writes it, the runtime reads it.
+// stream is one streamed response: the handler writes it, the runtime reads it.
 type stream struct {
 	handler http.Handler
-	body    io.Reader // the reading end of a pipe
+	body    io.Reader // read end of a pipe
 	finish  func()
 	timer   *time.Timer
 
 	mu     sync.Mutex
-	broken error // what broke the answer off
+	broken error // what interrupted the response
 }
 
-// ServeHTTP corrects the request and keeps a panic from ending the process.
+// ServeHTTP corrects the request and recovers panics.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e, _ := lambdaurl.RequestFromContext(r.Context()) // Wrap put it there
 	r = corrected(r, clientsOwn(joined(e.Headers, e.Cookies)), e.RequestContext.HTTP.SourceIP, true)
