@@ -72,7 +72,7 @@ type stream struct {
 
 // ServeHTTP corrects the request and recovers panics.
 func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, _ := lambdaurl.RequestFromContext(r.Context()) // Wrap put it there
+	e, _ := lambdaurl.RequestFromContext(r.Context()) // set by Wrap
 	r = corrected(r, clientsOwn(joined(e.Headers, e.Cookies)), e.RequestContext.HTTP.SourceIP, true)
 	t := &tracked{ResponseWriter: w}
 	defer func() {
@@ -88,8 +88,8 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(t, r)
 }
 
-// clientsOwn puts the client's credential where it belongs. Behind CloudFront the address of a function is called with
-// CloudFront's own signature in Authorization; what the client sent there comes in X-Forwarded-Authorization.
+// clientsOwn restores the client's Authorization header. CloudFront calls a function URL with its own signature in
+// Authorization. It passes the client's value in X-Forwarded-Authorization.
 func clientsOwn(h http.Header) http.Header {
 	if strings.HasPrefix(h.Get("Authorization"), "AWS4-") {
 		h.Del("Authorization")
@@ -101,13 +101,13 @@ func clientsOwn(h http.Header) http.Header {
 	return h
 }
 
-// tracked knows whether the status is out.
+// tracked records whether the status was sent.
 type tracked struct {
 	http.ResponseWriter
 	begun bool
 }
 
-// WriteHeader counts once, as with a server.
+// WriteHeader sends the first status only, like a server.
 func (t *tracked) WriteHeader(status int) {
 	if !t.begun {
 		t.begun = true
@@ -115,13 +115,13 @@ func (t *tracked) WriteHeader(status int) {
 	}
 }
 
-// Write makes the status 200 where there is none.
+// Write sets the status to 200 if none was set.
 func (t *tracked) Write(p []byte) (int, error) {
 	t.begun = true
 	return t.ResponseWriter.Write(p)
 }
 
-// open lets the answer be read; it breaks off when the time is up, even if the handler does not notice.
+// open makes the response readable. It is interrupted when the time is up, even if the handler ignores its context.
 func (s *stream) open(body io.Reader, limit time.Duration) {
 	s.body = body
 	s.timer = time.AfterFunc(limit, func() {
@@ -138,8 +138,8 @@ func (s *stream) breakOff(err error) {
 	}
 }
 
-// Read passes on what the handler writes. An answer that broke off ends with an error, not with io.EOF: the runtime
-// reports it as the function's.
+// Read returns what the handler writes. An interrupted response ends with an error, not with io.EOF, so that the
+// runtime reports it as an error of the function.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	if err == nil {
@@ -154,7 +154,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the answer, wanted or not: the handler's next write fails.
+// Close ends the response: the handler's next write fails.
 func (s *stream) Close() error {
 	s.timer.Stop()
 	s.closeBody()
@@ -164,11 +164,11 @@ func (s *stream) Close() error {
 
 func (s *stream) closeBody() {
 	if c, ok := s.body.(io.Closer); ok {
-		_ = c.Close() // a pipe: it never fails
+		_ = c.Close() // a pipe: never fails
 	}
 }
 
-// plain is an answer of our own.
+// plain is a response without the handler.
 func plain(status int, word, message string, finish func()) *urlAnswer {
 	header, body := problem(status, word, message)
 	return &urlAnswer{StatusCode: status, Headers: header, Body: &closing{strings.NewReader(body), finish}}

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// How long before the end of an invocation the handler's context ends, and the answer must be out; of a short
-// invocation at most a half and a quarter of what is left.
+// Time between the end of the handler's context, or the response, and the end of the invocation; in a short invocation
+// at most a half and a quarter of the time left.
 const (
 	workMargin   = time.Second
 	answerMargin = 500 * time.Millisecond
 )
 
-// How long after may take: next to a request the process is wanted for the next one.
+// Time limits of after. After a request it is short, because the process is needed for the next one.
 const (
 	quickAfter = 250 * time.Millisecond
 	longAfter  = 3 * time.Second
 )
 
-// workTime is ctx with the end of what a handler may do.
+// workTime returns ctx with the handler's deadline.
 func workTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -27,7 +27,7 @@ func workTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-min(workMargin, time.Until(end)/2)))
 }
 
-// answerTime is how long from now the answer must be out; without an end, long.
+// answerTime returns the time left until the response must be sent; without a deadline it is long.
 func answerTime(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -37,7 +37,7 @@ func answerTime(ctx context.Context) time.Duration {
 	return left - min(answerMargin, left/4)
 }
 
-// bounded runs after, also when the invocation's own time is up, but not for long.
+// bounded runs after with its own time limit, even if the invocation's time is up.
 func bounded(ctx context.Context, after After, limit time.Duration) {
 	if after == nil {
 		return

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unpaced chooses Reno for the connections of a listener: every kernel has it, every user may, and it sends at once.
+// unpaced sets Reno as congestion control of a listener's connections: every kernel has it, it needs no privileges, and
+// it sends at once.
 func unpaced(_, _ string, c syscall.RawConn) error {
 	var refused error
 	err := c.Control(func(fd uintptr) {

@@ -1,5 +1,5 @@
-// Package mail delivers short plain-text messages: by SMTP where a server is configured, else into the log, so
-// that a machine without a mail server can still read the links that would have been sent.
+// Package mail delivers short plain-text messages by SMTP. Without an SMTP server it logs them, so that the links in
+// them can be read on a machine without a mail server.
 package mail
 
 import (
@@ -23,14 +23,14 @@ type Message struct {
 	Text    string
 }
 
-// How the connection to the SMTP server is encrypted.
+// Encryption of the connection to the SMTP server.
 const (
-	StartTLS    = "starttls" // upgraded before anything else is said; refused when the server cannot
+	StartTLS    = "starttls" // upgraded before anything else is sent; an error if the server cannot
 	ImplicitTLS = "tls"      // from the first byte, usually port 465
 	Plain       = "none"     // for a relay on the same machine or network
 )
 
-// Config is which SMTP server delivers; without a host messages are written to the log.
+// Config names the SMTP server. Without a host, messages are logged.
 type Config struct {
 	Host     string        `env:"SMTP_HOST"`
 	Port     int           `env:"SMTP_PORT" envDefault:"587"`
@@ -41,7 +41,7 @@ type Config struct {
 	Timeout  time.Duration `env:"SMTP_TIMEOUT" envDefault:"15s"`
 }
 
-// Validate names the setting that is wrong.
+// Validate returns an error that names the invalid setting.
 func (c Config) Validate() error {
 	if c.Host == "" {
 		return nil
@@ -66,7 +66,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// New is the Sender that the configuration asks for.
+// New returns the Sender for the configuration.
 func New(c Config) (Sender, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func New(c Config) (Sender, error) {
 	return &smtpSender{config: c}, nil
 }
 
-// logSender is the delivery of a machine without a mail server.
+// logSender logs messages, on machines without a mail server.
 type logSender struct{}
 
 func (logSender) Send(ctx context.Context, m Message) error {

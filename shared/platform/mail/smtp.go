@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// smtpSender is the delivery by an SMTP server: one connection a message.
+// smtpSender delivers by SMTP, with one connection per message.
 type smtpSender struct {
 	config Config
 	tls    *tls.Config // nil: the system's roots and the host's name
@@ -56,7 +56,7 @@ func (s *smtpSender) deliver(ctx context.Context, from, to string, data []byte) 
 			return err
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // the blocked read or write reports it
+	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // the blocked read or write returns an error
 	defer stop()
 	conn := tcp
 	if s.config.TLS == ImplicitTLS {
@@ -95,7 +95,7 @@ func (s *smtpSender) deliver(ctx context.Context, from, to string, data []byte) 
 	if err := w.Close(); err != nil {
 		return err
 	}
-	_ = c.Quit() // the message is accepted; how the server says goodbye does not matter
+	_ = c.Quit() // the message is accepted; the reply to QUIT does not matter
 	return nil
 }
 
@@ -108,14 +108,14 @@ func (s *smtpSender) tlsConfig() *tls.Config {
 	return c
 }
 
-// compose writes the message (RFC 5322, MIME). No header can hold a line break: addresses are parsed, the
-// subject is encoded.
+// compose builds the message (RFC 5322, MIME). No header can contain a line break: addresses are parsed, the subject is
+// encoded.
 func compose(from *mail.Address, to string, m Message, now time.Time) ([]byte, error) {
 	if strings.ContainsAny(m.Subject, "\r\n\x00") {
 		return nil, fmt.Errorf("mail subject %q holds a line break", m.Subject)
 	}
 	id := make([]byte, 16)
-	_, _ = rand.Read(id) // crypto/rand.Read never fails (it ends the program instead)
+	_, _ = rand.Read(id) // crypto/rand.Read never returns an error: it crashes the program instead
 	_, domain, _ := strings.Cut(from.Address, "@")
 	var b bytes.Buffer
 	for _, h := range [][2]string{

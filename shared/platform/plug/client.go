@@ -14,17 +14,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/environ"
 )
 
-// Config says how the function plugin is reached: nowhere, by HTTP, or by its name in Lambda.
+// Config says how to reach the function plugin: not at all, by HTTP, or by its name in Lambda.
 type Config struct {
 	Commands Commands `env:"PLUGIN_COMMANDS" envSeparator:","`
 	URL      string   `env:"PLUGIN_URL"`
 	Token    string   `env:"PLUGIN_TOKEN"`
 	Function string   `env:"PLUGIN_FUNCTION"`
 	Region   string   `env:"AWS_REGION"`
-	Endpoint string   `env:"PLUGIN_LAMBDA_ENDPOINT"` // of the Lambda interface; empty is the region's
+	Endpoint string   `env:"PLUGIN_LAMBDA_ENDPOINT"` // of the Lambda API; empty: the region's
 }
 
-// Validate names the setting that is wrong.
+// Validate returns an error that names the invalid setting.
 func (c Config) Validate() error {
 	switch {
 	case c.URL != "" && c.Function != "":
@@ -39,17 +39,17 @@ func (c Config) Validate() error {
 	return c.Commands.Validate()
 }
 
-// errNowhere says why no plugin can be asked.
+// errNowhere says why no plugin can be called.
 var errNowhere = Failed(Unavailable, "Plugins are not run by this installation: neither PLUGIN_URL nor PLUGIN_FUNCTION is set")
 
-// Client asks the function plugin.
+// Client calls the function plugin.
 type Client struct {
 	Commands Commands
 	keeps    bool
 	send     func(ctx context.Context, tenant string, call []byte) (io.ReadCloser, error)
 }
 
-// New makes the Client that Config describes. Nothing connects before it is used.
+// New makes the Client for the configuration. Nothing connects before its first use.
 func New(c Config) *Client {
 	out := &Client{Commands: c.Commands}
 	switch {
@@ -61,19 +61,19 @@ func New(c Config) *Client {
 	return out
 }
 
-// Runs tells whether plugins can be run at all.
+// Runs reports whether plugins can be run at all.
 func (c *Client) Runs() bool { return c != nil && c.send != nil }
 
-// Ask sends a Call. The error is a *Fault: of the plugin, or Unavailable where it could not be asked; the Answer is
-// there also then if one came, for its Changes.
+// Ask sends a Call. The error is a *Fault: of the plugin, or Unavailable if the function was unreachable. If there is
+// an Answer, it is returned even with an error, for its Changes.
 func (c *Client) Ask(ctx context.Context, call Call) (*Answer, error) {
 	if !c.Runs() {
 		return nil, errNowhere
 	}
-	if at, ok := ctx.Deadline(); ok { // the function says what went wrong, not the end of this request
+	if at, ok := ctx.Deadline(); ok { // the function's error is more useful than this request's timeout
 		call.Timeout = min(cmp.Or(call.Timeout, MaxTimeout), max(time.Until(at)-margin, time.Second))
 	}
-	tenant := "fetch" // runs nothing of anybody's
+	tenant := "fetch" // runs no plugin
 	if call.Start != nil {
 		tenant = call.Start.Tenant
 	}
@@ -106,7 +106,7 @@ func (c *Client) Ask(ctx context.Context, call Call) (*Answer, error) {
 	return out, nil
 }
 
-// overHTTP posts a call to the function as a server of its own.
+// overHTTP posts a call to the function, which runs as a server.
 func overHTTP(c Config) func(ctx context.Context, tenant string, call []byte) (io.ReadCloser, error) {
 	client := direct()
 	return func(ctx context.Context, _ string, call []byte) (io.ReadCloser, error) {
@@ -120,10 +120,10 @@ func overHTTP(c Config) func(ctx context.Context, tenant string, call []byte) (i
 	}
 }
 
-// margin is how long before a request's end the function is to have answered.
+// margin is the time between the function's deadline and the end of the request.
 const margin = 2 * time.Second
 
-// direct is a client that goes through nobody and is sent to nobody else: calls hold credentials.
+// direct returns a client without proxy and redirects: calls contain credentials.
 func direct() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
@@ -131,7 +131,7 @@ func direct() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answered is the body of an answer, unless it is a refusal.
+// answered returns the body of a response, or an error for a refusal.
 func answered(res *http.Response, err error) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
@@ -140,9 +140,9 @@ func answered(res *http.Response, err error) (io.ReadCloser, error) {
 		return res.Body, nil
 	}
 	defer res.Body.Close()
-	said, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // what it says is only for the log
+	said, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // only for the log
 	err = fmt.Errorf("the function plugin answers %s: %s", res.Status, said)
-	if res.Header.Get("X-Amz-Function-Error") != "" { // it ran out of time or memory: of what it did for the plugin
+	if res.Header.Get("X-Amz-Function-Error") != "" { // it ran out of time or memory while it worked for the plugin
 		return nil, &Fault{Code: ProcessEnded, Message: "The plugin took more time or memory than it may", Err: err}
 	}
 	return nil, err

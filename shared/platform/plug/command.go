@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Commands are the programs that plugins may be started with: names, which are looked for in PATH, absolute paths, and
-// folders that end with a slash, below which every program is allowed. They are the operator's word: whoever manages
-// plugins runs what these programs run.
+// Commands are the programs that may run as plugins: names, which are looked up in PATH, absolute paths, and folders
+// with a trailing slash, below which every program is allowed. The operator decides: whoever manages plugins can run
+// anything that these programs run.
 type Commands []string
 
-// Validate names what is neither.
+// Validate returns an error that names an invalid entry.
 func (c Commands) Validate() error {
 	for _, item := range c {
 		clean := strings.TrimSuffix(item, "/") == filepath.Clean("x" + item)[1:]
@@ -23,7 +23,7 @@ func (c Commands) Validate() error {
 	return nil
 }
 
-// Allow tells whether a plugin may be started with a command.
+// Allow reports whether a plugin may be started with a command.
 func (c Commands) Allow(command string) bool {
 	if command == "" || strings.ContainsRune(command, 0) || command != filepath.Clean(command) {
 		return false
@@ -36,10 +36,11 @@ func (c Commands) Allow(command string) bool {
 	})
 }
 
-// String is the list for people.
+// String returns the list for users.
 func (c Commands) String() string { return strings.Join(c, ", ") }
 
-// AllowEnv tells whether a plugin may be given a variable of its environment: none that changes what its program runs.
+// AllowEnv reports whether a plugin may get an environment variable. Variables that change what its program runs are
+// forbidden.
 func AllowEnv(name string) bool {
 	if name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") != "" || name[0] >= '0' && name[0] <= '9' {
 		return false
@@ -53,7 +54,7 @@ func AllowEnv(name string) bool {
 	return !slices.Contains(forbidden, upper) && !strings.HasSuffix(upper, "_PROXY")
 }
 
-// What changes what programs run or load, whom they trust, and by which way they go out.
+// Variables that change what programs run or load, whom they trust, or how they connect.
 var (
 	forbiddenPrefixes = strings.Fields("LD_ DYLD_ PYTHON GIT_ AWS_ BASH_ NPM_CONFIG_ UV_ RUBY PERL NODE_ OPENSSL_ SSL_ SSLKEYLOG XDG_ PIP_ COREPACK_ CONDA_ GCONV_ GLIBC_ GOTRACE PLUGIN_ " +
 		"GEM_ BUNDLE_ JAVA_ _JAVA_ JDK_ DOTNET_ CORECLR_ COMPLUS_ LUA_ PHP_INI_ BUN_ DENO_")
@@ -61,7 +62,7 @@ var (
 		"HOSTALIASES CLASSPATH PHPRC")
 )
 
-// EnvName is the name that a credential has in a plugin's environment.
+// EnvName returns the environment variable for a credential.
 func EnvName(credential string) string {
 	return strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(credential))
 }

@@ -5,26 +5,25 @@ import (
 	"errors"
 )
 
-// MaxFolders is how many folders one answer names.
+// MaxFolders limits the folders in one answer.
 const MaxFolders = 5000
 
-// Folder is where a plugin keeps its files: one for each ID that it was ever started with (Start).
+// Folder is the data folder of a plugin. There is one for each ID that was ever started (Start).
 type Folder struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
 }
 
-// FolderCall asks which folders there are, or removes some.
+// FolderCall lists folders, or removes some.
 type FolderCall struct {
-	After  Folder   `json:"after"`            // tells those that come after it, at most MaxFolders
-	Remove []Folder `json:"remove,omitempty"` // instead: those that no plugin uses just now, with all that is in them
+	After  Folder   `json:"after"`            // list up to MaxFolders folders after this one
+	Remove []Folder `json:"remove,omitempty"` // instead: remove these with their content, unless a plugin is using them
 }
 
-// Keeps tells whether plugins run where their files last: in Lambda they go with the machine.
+// Keeps reports whether files of plugins persist: in Lambda they are lost with the execution environment.
 func (c *Client) Keeps() bool { return c.Runs() && c.keeps }
 
-// Folders tells which folders of plugins there are after one, in the order of their names, or which of those that it
-// was to remove are gone.
+// Folders returns the folders of plugins after the given one, sorted by name, or the removed ones of those to remove.
 func (c *Client) Folders(ctx context.Context, call FolderCall) ([]Folder, error) {
 	a, err := c.Ask(ctx, Call{Folders: &call})
 	if err != nil {

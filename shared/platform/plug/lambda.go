@@ -18,9 +18,9 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// byLambda invokes the function, signed by hand as the queue's requests are: the SDK's client would add megabytes to
-// the api (https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html). Each tenant has execution environments of
-// its own (tenant isolation), so that no plugin meets what another tenant's has left.
+// byLambda invokes the function. Like the queue's requests, it is signed without the SDK's client, which would add
+// megabytes to the api (https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html). Each tenant has its own
+// execution environments (tenant isolation), so that no plugin finds leftovers of another tenant's.
 func byLambda(c Config) func(ctx context.Context, tenant string, call []byte) (io.ReadCloser, error) {
 	client, signer := direct(), v4.NewSigner()
 	endpoint := cmp.Or(strings.TrimSuffix(c.Endpoint, "/"), "https://lambda."+c.Region+".amazonaws.com")

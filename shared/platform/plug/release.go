@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Bounds of what a plugin that announces releases is told and says in one call: bytes of what it is told of series, and
-// of what it records, and how many releases and sources.
+// Limits for a plugin that announces releases, per call: bytes about series that it gets, bytes that it records, and
+// numbers of releases and sources.
 const (
 	MaxTracked    = 3 << 20
 	MaxRecorded   = 2 << 20
@@ -16,20 +16,20 @@ const (
 	MaxSources    = 100
 )
 
-// SourceKinds are what sources of releases can be.
+// SourceKinds are the kinds of release sources.
 var SourceKinds = []string{"rss-uploader", "rss-series", "api-feed", "metadata-feed"}
 
 // Releases is what a plugin that announces releases may know.
 type Releases struct {
-	Source   string            `json:"source,omitempty"` // that is polled; empty where none is
+	Source   string            `json:"source,omitempty"` // the polled source; empty if none
 	ETag     *string           `json:"etag,omitempty"`   // of the source
 	Tracked  []Tracked         `json:"tracked,omitempty"`
-	Recorded map[string]string `json:"recorded,omitempty"` // ids of what the source has announced, by what it calls that
-	Torrents map[string]string `json:"torrents,omitempty"` // ids of what any source has announced, by TorrentOf
-	Sources  []string          `json:"sources,omitempty"`  // that the plugin has named
+	Recorded map[string]string `json:"recorded,omitempty"` // ids of releases that the source announced, by the source's own id
+	Torrents map[string]string `json:"torrents,omitempty"` // ids of releases that any source announced, by TorrentOf
+	Sources  []string          `json:"sources,omitempty"`  // sources that the plugin has named
 }
 
-// TorrentOf is the torrent of a release as it is known in its series, "" where it says none.
+// TorrentOf returns the key of a release's torrent within its series, or "" without a torrent.
 func TorrentOf(candidate json.RawMessage) string {
 	var c struct {
 		Match    map[string]json.RawMessage `json:"seriesMatch"`
@@ -47,7 +47,7 @@ func TorrentOf(candidate json.RawMessage) string {
 	return ""
 }
 
-// Torrent is TorrentOf a series and an info hash.
+// Torrent returns the same key for a series and an info hash.
 func Torrent(series uuid.UUID, info string) string {
 	if info = strings.ToLower(strings.TrimSpace(info)); info == "" {
 		return ""
@@ -55,7 +55,7 @@ func Torrent(series uuid.UUID, info string) string {
 	return series.String() + "/" + info
 }
 
-// Tracked is a series of which releases are asked for.
+// Tracked is a series whose releases are wanted.
 type Tracked struct {
 	SeriesID           string            `json:"seriesId"`
 	Aliases            []string          `json:"aliases,omitempty"`
@@ -64,14 +64,14 @@ type Tracked struct {
 	LatestKnownVolume  *float64          `json:"latestKnownVolume,omitempty"`
 }
 
-// ReleaseChanges are what a plugin has said of releases while it answered.
+// ReleaseChanges are what a plugin reported about releases while it answered.
 type ReleaseChanges struct {
 	Recorded []Recorded        `json:"recorded,omitempty"`
 	ETag     *string           `json:"etag,omitempty"`
-	Sources  []json.RawMessage `json:"sources"` // that it names in the place of those there are; nil: it has named none
+	Sources  []json.RawMessage `json:"sources"` // replace the existing ones; nil: it has named none
 }
 
-// Recorded is a release that it has announced, with the id that it was given.
+// Recorded is an announced release with its new id.
 type Recorded struct {
 	ID        string          `json:"id"`
 	Candidate json.RawMessage `json:"candidate"`

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Bounds of a WebRequest and its answer, in bytes.
+// Limits of a WebRequest and its response, in bytes.
 const (
 	MaxWebAddress = 8 << 10
 	MaxWebHeaders = 16 << 10
@@ -18,29 +18,29 @@ const (
 	MaxWebBody    = 1 << 20
 )
 
-// WebRequest is a request to a server of somebody else, which the function plugin sends: the others may lie in a
-// network without a way out. Redirects are not followed.
+// WebRequest is a request to an external server, sent by the function plugin: the other functions may be in a network
+// without internet access. Redirects are not followed.
 type WebRequest struct {
 	Method  string            `json:"method"`            // GET or POST
 	Address string            `json:"address"`           // http or https
-	Headers map[string]string `json:"headers,omitempty"` // those of WebHeaders
+	Headers map[string]string `json:"headers,omitempty"` // only WebHeaders
 	Form    []byte            `json:"form,omitempty"`    // the body of a POST, a form unless Content-Type says otherwise
-	// Trusted is an address that the operator has configured: it may also lie in a private network, at any port.
+	// Trusted means that the operator has configured the address: it may be in a private network, on any port.
 	Trusted bool `json:"trusted,omitempty"`
 }
 
 // WebHeaders are the headers that a WebRequest may have.
 var WebHeaders = []string{"Accept", "Authorization", "Content-Type"}
 
-// WebResponse is what the server answered, whatever the status.
+// WebResponse is the server's response, whatever its status.
 type WebResponse struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"contentType,omitempty"`
 	Body        []byte `json:"body,omitempty"` // at most MaxWebBody
 }
 
-// Web sends a request to a server of somebody else. The error is a *Fault: FetchFailed where the server cannot be
-// reached or may not be. Without a deadline of ctx it has 30 seconds.
+// Web sends a request to an external server. The error is a *Fault: FetchFailed if the server is unreachable or
+// forbidden. Without a deadline in ctx the limit is 30 seconds.
 func (c *Client) Web(ctx context.Context, r WebRequest) (*WebResponse, error) {
 	a, err := c.Ask(ctx, Call{Web: &r})
 	if err != nil {
@@ -52,14 +52,14 @@ func (c *Client) Web(ctx context.Context, r WebRequest) (*WebResponse, error) {
 	return a.Web, nil
 }
 
-// Transport is Web as an http.RoundTripper, for packages that want an http.Client. Headers other than WebHeaders are
-// left out.
+// Transport is Web as an http.RoundTripper, for packages that need an http.Client. It drops headers other than
+// WebHeaders.
 type Transport struct {
 	Client  *Client
-	Trusted func(*url.URL) bool // tells which addresses the operator has configured; nil is none
+	Trusted func(*url.URL) bool // reports whether the operator has configured an address; nil: none
 }
 
-// RoundTrip sends a request by the function plugin.
+// RoundTrip sends a request through the function plugin.
 func (t Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := WebRequest{Method: r.Method, Address: r.URL.String(), Headers: map[string]string{}, Trusted: t.Trusted != nil && t.Trusted(r.URL)}
 	for _, name := range WebHeaders {

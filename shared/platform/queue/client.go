@@ -19,15 +19,15 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Bounds of a request.
+// Limits of a request.
 const (
 	attempts  = 3
 	pause     = 100 * time.Millisecond
-	timeout   = 5 * time.Second // without the wait of a long poll
-	maxAnswer = 4 << 20         // ten messages of 256 KiB and their escapes
+	timeout   = 5 * time.Second // excludes the wait of a long poll
+	maxAnswer = 4 << 20         // ten messages of 256 KiB, escaped
 )
 
-// client sends signed requests of the JSON protocol.
+// client sends signed requests in the JSON protocol.
 type client struct {
 	http     *http.Client
 	signer   *v4.Signer
@@ -35,7 +35,7 @@ type client struct {
 	endpoint string
 }
 
-// Error is a refusal of the service.
+// Error is an error response of the service.
 type Error struct {
 	Status  int
 	Code    string // for example QueueDoesNotExist
@@ -65,7 +65,7 @@ func newClient(c Config, queueURL string) (*client, error) {
 		endpoint: strings.TrimSuffix(endpoint, "/") + "/"}, nil
 }
 
-// do sends one action and reads its answer into out.
+// do sends one action and decodes its response into out.
 func (c *client) do(ctx context.Context, action string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *client) once(ctx context.Context, action string, body []byte, out any) 
 	return nil
 }
 
-// refusal reads {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "..."}.
+// refusal decodes {"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "..."}.
 func refusal(status int, data []byte) error {
 	var e struct {
 		Type    string `json:"__type"`

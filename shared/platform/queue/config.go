@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Config says where the queues are. Credentials are those of the stores.
+// Config names the queues. Credentials are those of the stores.
 type Config struct {
-	TaskURL   string `env:"TASK_QUEUE_URL"`   // unset: tasks are dispatched from their table
-	DeadURL   string `env:"TASK_DLQ_URL"`     // where messages go that were received too often
+	TaskURL   string `env:"TASK_QUEUE_URL"`   // unset: workers poll the task table
+	DeadURL   string `env:"TASK_DLQ_URL"`     // dead-letter queue for messages that were received too often
 	ObjectURL string `env:"OBJECT_QUEUE_URL"` // the store's notifications of changed objects
 	Endpoint  string `env:"SQS_ENDPOINT"`     // unset: the host of the queue's URL
 	Region    string `env:"AWS_REGION" envDefault:"us-east-1"`
-	// Window is how many tasks of one tenant are sent or running at once; the rest waits in the table.
+	// Window limits the tasks of one tenant that are sent or running; the others wait in the table.
 	Window int `env:"TASK_WINDOW" envDefault:"8"`
-	// Resend is when a message that nobody took is sent again.
+	// Resend is the time after which a message that no worker took is sent again.
 	Resend time.Duration `env:"TASK_RESEND" envDefault:"1m"`
 }
 
-// Validate names the setting that is out of its bounds.
+// Validate returns an error that names the setting out of bounds.
 func (c Config) Validate() error {
 	for _, s := range []struct{ name, value string }{{"TASK_QUEUE_URL", c.TaskURL}, {"TASK_DLQ_URL", c.DeadURL},
 		{"OBJECT_QUEUE_URL", c.ObjectURL}, {"SQS_ENDPOINT", c.Endpoint}} {
@@ -29,7 +29,7 @@ func (c Config) Validate() error {
 		}
 	}
 	switch {
-	case c == Config{}: // of a program that was told of no queues, not even by the environment's defaults
+	case c == Config{}: // a program without queues, which did not even read the defaults
 		return nil
 	case c.Window < 1 || c.Window > 1000:
 		return fmt.Errorf("TASK_WINDOW: must be 1 to 1000, is %d", c.Window)
@@ -39,5 +39,5 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Name is the last part of a queue's URL or ARN.
+// Name returns the last part of a queue's URL or ARN.
 func Name(address string) string { return address[strings.LastIndexAny(address, "/:")+1:] }

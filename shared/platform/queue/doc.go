@@ -1,7 +1,7 @@
-// Package queue speaks the JSON protocol of SQS: what sending, receiving, extending and deleting messages needs.
+// Package queue is a client for the JSON protocol of SQS. It can send, receive, extend and delete messages.
 //
-//   - Requests are signed by the SDK's signer and sent without the SDK's client for SQS, which adds 0.8 MB to every
-//     program that sends; nothing connects before it is used.
-//   - A request is tried three times while the service does not answer, answers 5xx or asks to slow down.
-//   - Messages may come twice, late, in another order or never: who receives them must not mind.
+//   - Requests are signed by the SDK's signer, but not sent by the SDK's SQS client, which adds 0.8 MB to every program
+//     that sends. Nothing connects before its first use.
+//   - A request is tried up to three times while the service does not answer, answers 5xx or throttles.
+//   - Messages may arrive twice, late, out of order or never. Receivers must handle that.
 package queue

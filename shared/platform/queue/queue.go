@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// batch is how many messages one request may carry.
+// batch limits the messages of one request.
 const batch = 10
 
-// Queue is one queue.
 type Queue struct {
 	client *client
 	url    string
 }
 
-// Open makes the queue with the URL. It connects on first use.
+// Open returns the queue with the URL. It connects on first use.
 func Open(c Config, queueURL string) (*Queue, error) {
 	client, err := newClient(c, queueURL)
 	if err != nil {
@@ -26,15 +25,15 @@ func Open(c Config, queueURL string) (*Queue, error) {
 	return &Queue{client, queueURL}, nil
 }
 
-// URL is the queue's own.
+// URL returns the queue's URL.
 func (q *Queue) URL() string { return q.url }
 
-// Message is a message as it was received.
+// Message is a received message.
 type Message struct {
 	ID      string
 	Receipt string // to delete or extend it
 	Body    string
-	// Receives is how often it was received, this time included, as far as the queue knows.
+	// Receives is how often it was received, including this time, as far as the queue knows.
 	Receives int
 }
 
@@ -54,7 +53,7 @@ type outcome struct {
 	Failed []struct{ ID, Code, Message string }
 }
 
-// Send sends the messages, ten a request, and returns the indexes of those that were not sent; err says why.
+// Send sends the messages, ten per request. It returns the indexes of unsent messages; err says why.
 func (q *Queue) Send(ctx context.Context, bodies ...string) (unsent []int, err error) {
 	return q.each(ctx, "SendMessageBatch", len(bodies), func(i int) entry { return entry{Body: bodies[i]} })
 }
@@ -65,7 +64,7 @@ func (q *Queue) Delete(ctx context.Context, messages ...Message) error {
 	return err
 }
 
-// Extend keeps received messages from others for so long from now; zero gives them back.
+// Extend hides received messages from other receivers for this long from now. Zero makes them visible at once.
 func (q *Queue) Extend(ctx context.Context, visibility time.Duration, messages ...Message) error {
 	seconds := int((visibility + time.Second - 1) / time.Second)
 	_, err := q.each(ctx, "ChangeMessageVisibilityBatch", len(messages), func(i int) entry {
@@ -74,7 +73,7 @@ func (q *Queue) Extend(ctx context.Context, visibility time.Duration, messages .
 	return err
 }
 
-// each does an action on n messages in batches. A batch that fails does not keep the others from being tried.
+// each runs an action on n messages in batches. A failed batch does not stop the others.
 func (q *Queue) each(ctx context.Context, action string, n int, of func(i int) entry) (undone []int, err error) {
 	for start := 0; start < n; start += batch {
 		in := entries{QueueURL: q.url}
@@ -104,7 +103,8 @@ func (q *Queue) each(ctx context.Context, action string, n int, of func(i int) e
 	return undone, err
 }
 
-// Receive waits up to wait (20 s at most) for messages, and takes up to n of them (10 at most) for the visibility.
+// Receive waits up to wait (20 s at most) for messages. It returns up to n of them (10 at most), hidden for the
+// visibility timeout.
 func (q *Queue) Receive(ctx context.Context, n int, wait, visibility time.Duration) ([]Message, error) {
 	in := map[string]any{"QueueUrl": q.url, "MaxNumberOfMessages": min(max(n, 1), batch), "WaitTimeSeconds": int(min(wait, 20*time.Second).Seconds()),
 		"VisibilityTimeout": int((visibility + time.Second - 1) / time.Second), "MessageSystemAttributeNames": []string{"ApproximateReceiveCount"}}
@@ -123,7 +123,7 @@ func (q *Queue) Receive(ctx context.Context, n int, wait, visibility time.Durati
 	for i, m := range out.Messages {
 		receives, err := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
 		if err != nil {
-			receives = 1 // a server that does not count
+			receives = 1 // a server without the count
 		}
 		messages[i] = Message{ID: m.MessageID, Receipt: m.ReceiptHandle, Body: m.Body, Receives: receives}
 	}

@@ -10,28 +10,27 @@ import (
 )
 
 const (
-	// The first probe comes almost at once: if only this machine was too busy to
-	// read an answer in time, the limit is back before anyone can profit.
+	// The first probe comes almost at once: if only this machine was too busy to read a response in time, the limit is
+	// soon back.
 	firstProbeAfter = 4 * time.Millisecond
 	maxProbePause   = 5 * time.Second
 	probeWithin     = 250 * time.Millisecond
 )
 
-// breaker is open while Redis is lost. One probe at a time, in the background
-// and with growing, jittered pauses, finds out when it is back; requests are
-// never used to find out.
+// breaker is open while Redis is unreachable. Probes in the background, one at a time with growing, jittered pauses,
+// find out when it is back. Requests never probe.
 type breaker struct {
 	open atomic.Bool
 	ping func(context.Context) error
 	log  *slog.Logger
-	// pause waits and reports whether to go on; a test replaces it.
+	// pause waits and reports whether to continue. Tests replace it.
 	pause func(context.Context, time.Duration) bool
 
-	late seldom // what the log is told of answers that were
+	late seldom // limits log lines about late responses
 
 	ctx  context.Context // ended by close
 	stop context.CancelFunc
-	mu   sync.Mutex // orders starting a probe against close
+	mu   sync.Mutex // orders the start of a probe against close
 	wg   sync.WaitGroup
 }
 
@@ -40,7 +39,7 @@ func newBreaker(ping func(context.Context) error, log *slog.Logger) *breaker {
 	return &breaker{ping: ping, log: log, pause: pause, ctx: ctx, stop: stop}
 }
 
-// trip opens the breaker and starts probing, unless that is so already.
+// trip opens the breaker and starts probing, unless it is open.
 func (b *breaker) trip(cause error) {
 	if !b.open.CompareAndSwap(false, true) {
 		return
@@ -52,8 +51,8 @@ func (b *breaker) trip(cause error) {
 	}
 }
 
-// probe closes the breaker once Redis answers. If that is at once, the answer that tripped it was late, no more: on a
-// busy machine that happens many times a minute.
+// probe closes the breaker once Redis answers. If the first probe succeeds, the response that tripped it was only late:
+// on a busy machine that happens many times a minute.
 func (b *breaker) probe(cause error) {
 	lost, away := time.Now(), false
 	next := firstProbeAfter
@@ -85,8 +84,7 @@ func (b *breaker) close() {
 	b.wg.Wait()
 }
 
-// jitter spreads d over [d/2, 3d/2), so that many processes do not return at
-// the same moment.
+// jitter spreads d over [d/2, 3d/2), so that many processes do not return at the same moment.
 func jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d)
 }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// maxLocal bounds the buckets that are remembered; one that is full is not.
+// maxLocal limits the stored buckets. Full buckets are not stored.
 const maxLocal = 10_000
 
-// Local is token buckets in the memory of this process, for what must be limited also while Redis does not answer. The
-// zero value is ready, and safe for concurrent use.
+// Local holds token buckets in memory, for limits that must work while Redis does not answer. The zero value is ready.
+// It is safe for concurrent use.
 type Local struct {
 	mu   sync.Mutex
-	full map[string]time.Time // when each will be full again
+	full map[string]time.Time // when each bucket will be full again
 }
 
 // Take takes a token from the bucket unless it is empty.
@@ -42,7 +42,7 @@ func (l *Local) keep(key string, at, now time.Time) {
 	if len(l.full) >= maxLocal {
 		maps.DeleteFunc(l.full, func(_ string, full time.Time) bool { return !full.After(now) })
 	}
-	if l.full == nil || len(l.full) >= maxLocal { // of so many clients at a time, each has few tries
+	if l.full == nil || len(l.full) >= maxLocal { // with so many clients, each has few tries
 		l.full = map[string]time.Time{}
 	}
 	l.full[key] = at

@@ -1,10 +1,9 @@
-// Package ratelimit counts requests against token buckets in Redis. The same
-// round trip returns the tenant's access generation, by which a process knows
-// whether what it remembers of users, and where their books lie, is still true.
+// Package ratelimit counts requests against token buckets in Redis. The same round trip returns the tenant's access
+// generation, which tells a process whether its cached data about users, and about the location of their books, is
+// still valid.
 //
-// The limiter never stands in the way: when Redis does not answer, requests
-// pass, marked as degraded. A breaker keeps that cheap: after the first failure
-// no request waits for Redis until a probe in the background has reached it.
+// The limiter never blocks requests: when Redis does not answer, they pass, marked as degraded. A breaker keeps that
+// cheap: after the first failure no request waits for Redis until a background probe has reached it.
 package ratelimit
 
 import (
@@ -22,18 +21,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// answerWithin bounds what one request may wait for Redis.
+// answerWithin limits how long one request waits for Redis.
 const answerWithin = 20 * time.Millisecond
 
-// sayEvery is the pause between two lines of the log about a Redis that refuses every request (its disk is full), or
-// that is late again and again.
+// sayEvery is the minimum interval of log lines about a Redis that refuses every request (its disk is full) or is
+// repeatedly late.
 const sayEvery = time.Minute
 
 //go:embed take.lua
 var takeSource string
 
-// Bucket is a token bucket: Burst tokens at most, refilled at Rate per second.
-// With Rate or Burst of 0 or less it does not limit.
+// Bucket is a token bucket: at most Burst tokens, refilled at Rate per second. With Rate or Burst of 0 or less it does
+// not limit.
 type Bucket struct {
 	Key   string
 	Rate  float64
@@ -42,27 +41,26 @@ type Bucket struct {
 
 func (b Bucket) limits() bool { return b.Rate > 0 && b.Burst > 0 }
 
-// token is how long a token takes, in whole microseconds: at least one.
+// token returns the refill time of one token, in whole microseconds, at least one.
 func (b Bucket) token() time.Duration {
 	return max(time.Duration(math.Round(1e6/b.Rate)), 1) * time.Microsecond
 }
 
-// fill is how long it takes from empty to full.
+// fill returns the time from empty to full.
 func (b Bucket) fill() time.Duration { return time.Duration(b.Burst) * b.token() }
 
-// Result says whether a request may pass and fills the X-RateLimit headers.
+// Result says whether a request may pass, and holds the values of the X-RateLimit headers.
 type Result struct {
 	Allowed          bool
 	Limit, Remaining int
 	Reset            time.Duration // until a token is available; 0 while tokens are left
 	RetryAfter       time.Duration // 0 when allowed
-	Bucket           int           // which of the buckets this tells of: the one with the fewest tokens left
-	Generation       string        // "" when Redis did not answer or no key was asked for
+	Bucket           int           // index of the bucket that the values are for: the one with the fewest tokens left
+	Generation       string        // "" when Redis did not answer or no key was requested
 	Degraded         bool          // Redis did not answer: nothing was counted
 }
 
-// Limiter takes tokens from buckets. It is safe for concurrent use; Close ends
-// its probing.
+// Limiter takes tokens from buckets. It is safe for concurrent use. Close stops its probing.
 type Limiter struct {
 	rdb     redis.UniversalClient
 	script  *redis.Script
@@ -74,9 +72,8 @@ type Limiter struct {
 	refused seldom        // what the log is told of refusals
 }
 
-// New returns a Limiter on a client that should be made with redisconn.Options,
-// so that deadlines are honoured. It sends nothing yet. log is told when Redis
-// is lost and when it is back.
+// New returns a Limiter. Its client should be made with redisconn.Options, so that deadlines apply. New sends nothing.
+// log gets a line when Redis is lost and when it is back.
 func New(rdb redis.UniversalClient, log *slog.Logger) *Limiter {
 	ping := func(ctx context.Context) error { return rdb.Ping(ctx).Err() }
 	return &Limiter{
@@ -102,16 +99,15 @@ func (l *Limiter) Close() { l.breaker.close() }
 // Healthy reports whether Redis answered last time.
 func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 
-// Take takes one token from the bucket, and from each of the others, or from none when one of them is empty; and
-// reads the keys of generations, all in one round trip of at most 20 ms. The first of them, where Redis does not hold
-// it, is created with a value never used before, so that after a loss of Redis no remembered value is taken for the
-// current one; the others need not be there. With Redis Cluster all keys must share a hash tag. Take never fails: see
-// Result.Degraded.
+// Take takes one token from the bucket and from each of the others, or from none if one of them is empty. It also reads
+// the generation keys, all in one round trip of at most 20 ms. If Redis lacks the first generation key, it is created
+// with a new value, so that no cached value passes for the current one after Redis has lost its data. The other keys
+// may be missing. With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
 func (l *Limiter) Take(ctx context.Context, bucket Bucket, generations []string, others ...Bucket) Result {
 	return l.take(ctx, generations, 0, append([]Bucket{bucket}, others...)...)
 }
 
-// take is Take with a clock in microseconds; 0 means that of Redis.
+// take is Take with a clock in microseconds; 0 means Redis' clock.
 func (l *Limiter) take(ctx context.Context, generations []string, now int64, buckets ...Bucket) Result {
 	pass := Result{Allowed: true, Limit: max(buckets[0].Burst, 0), Remaining: max(buckets[0].Burst, 0)}
 	keys := make([]string, 0, len(generations)+len(buckets))
@@ -122,7 +118,7 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 		proposal = l.process + "." + strconv.FormatUint(l.created.Add(1), 36)
 	}
 	args = append(args, proposal, now)
-	var limited []int // the buckets that limit
+	var limited []int // indexes of the buckets with a limit
 	for i, b := range buckets {
 		if b.limits() {
 			limited = append(limited, i)
@@ -136,7 +132,7 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 	if l.breaker.open.Load() {
 		return pass
 	}
-	// A client that hangs up must not cost us a connection or trip the breaker.
+	// A disconnecting client must not cost a connection or trip the breaker.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.within)
 	defer cancel()
 	answer, err := l.script.Run(ctx, l.rdb, keys, args...).Slice()
@@ -156,7 +152,7 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 	return judge(buckets, limited, left, pass)
 }
 
-// judge tells of the bucket that must be waited for longest, or where none is empty, of the one with the fewest tokens.
+// judge selects the empty bucket with the longest wait or, if none is empty, the one with the fewest tokens.
 func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Result {
 	for i, at := range limited {
 		b := buckets[at]
@@ -178,8 +174,8 @@ func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Re
 	return res
 }
 
-// failed trips the breaker unless Redis itself answered with an error: then
-// asking is cheap and the next key may be fine.
+// failed trips the breaker, unless Redis itself answered with an error: then requests are cheap, and the next key may
+// work.
 func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
@@ -191,7 +187,7 @@ func (l *Limiter) failed(err error) {
 	l.breaker.trip(err)
 }
 
-// seldom tells when the log is told of the same again.
+// seldom limits how often the same line is logged.
 type seldom struct{ said atomic.Int64 } // Unix seconds
 
 func (s *seldom) due() bool {

@@ -8,9 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogTo sends what the client library itself has to say, such as failed dials,
-// to log at debug level instead of as plain lines to standard error. The
-// setting is the process's: call it once, before the first client is made.
+// LogTo sends the client library's own messages, such as failed dials, to log at debug level instead of standard error.
+// The setting is global: call it once, before the first client is made.
 func LogTo(log *slog.Logger) { redis.SetLogger(logger{log}) }
 
 type logger struct{ log *slog.Logger }

@@ -1,6 +1,5 @@
-// Package redisconn turns a Redis URL into client options that suit a server
-// which must go on without Redis: no retries, short timeouts, nothing sent that
-// was not asked for.
+// Package redisconn turns a Redis URL into client options for a server that must work without Redis: no retries, short
+// timeouts, no extra commands.
 package redisconn
 
 import (
@@ -19,20 +18,18 @@ const (
 	ioTimeout   = 500 * time.Millisecond
 )
 
-// Options reads a redis://, rediss:// or unix:// URL. Nothing is dialled: a
-// client made of the options connects with its first command. Errors never
-// repeat the URL, which may hold a password.
+// Options parses a redis://, rediss:// or unix:// URL. Nothing is dialled: a client connects with its first command.
+// Errors never contain the URL, which may hold a password.
 //
-// The client library dials five times with pauses and repeats failed commands
-// by default, so that a Redis that is gone costs over a second a request; here
-// it is asked once. Deadlines of a command's context are honoured. Readers that
-// block on a stream need a longer ReadTimeout: set it on the result.
+// By default the client library dials five times with pauses and retries failed commands, so that a missing Redis costs
+// over a second per request. Here there is one try. Deadlines of a command's context apply. Readers that block on a
+// stream need a longer ReadTimeout: set it on the result.
 func Options(rawURL string) (*redis.Options, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		var parse *url.Error
 		if errors.As(err, &parse) {
-			err = parse.Err // the outer error repeats the URL
+			err = parse.Err // the outer error contains the URL
 		}
 		return nil, fmt.Errorf("REDIS_URL is not a URL: %w", err)
 	}

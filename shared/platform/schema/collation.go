@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// staleCollations are those of Longbox that are of another version than this server has. ICU comes with the system, and
-// its order with it: after an upgrade of the system, or when a cluster moves to another one, searches in an index that
-// the old version has ordered go astray and lists miss rows, without an error.
+// staleCollations selects Longbox's collations whose version differs from the server's. ICU, and with it the sort
+// order, comes with the system. After an upgrade of the system, or a move of the cluster to another one, index searches
+// fail and lists miss rows, without an error.
 const staleCollations = `
 	select oid::regcollation::text from pg_collation
 	where collnamespace = 'public'::regnamespace and collversion <> pg_collation_actual_version(oid)`
 
-// orderedBy are the indexes that a collation orders.
+// orderedBy selects the indexes that use a collation.
 const orderedBy = "select indexrelid::regclass::text from pg_index where $1::regcollation = any(indcollation) order by 1"
 
-// refreshCollations makes the indexes anew that another version of a collation has ordered, all or none of them, and
-// says how many there were. Writers wait for it, about a second with a hundred thousand books.
+// refreshCollations rebuilds the indexes with an outdated collation, all or none, and returns their number. Writers
+// wait meanwhile: about a second with a hundred thousand books.
 func refreshCollations(ctx context.Context, conn *sql.DB) (indexes int, err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
+	defer func() { _ = tx.Rollback() }() // no effect after a commit
 	collations, err := names(ctx, tx, staleCollations)
 	if err != nil {
 		return 0, err
@@ -46,7 +46,7 @@ func refreshCollations(ctx context.Context, conn *sql.DB) (indexes int, err erro
 	return indexes, tx.Commit()
 }
 
-// names reads a column of names that are quoted where they must be.
+// names reads a column of names, quoted where necessary.
 func names(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]string, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {

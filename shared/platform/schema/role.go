@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Prepare makes the roles and the database that the URLs name where they are missing, and gives the roles the
-// passwords of the URLs. The first role owns the database; the others may connect to it. adminURL is somebody who may
-// make roles and databases, and need not be a superuser: no hosted server has one to give.
+// Prepare creates the roles and the database of the URLs if they are missing, and sets the roles' passwords to those of
+// the URLs. The first role owns the database; the others may connect to it. The user of adminURL must be able to create
+// roles and databases. It need not be a superuser, which hosted servers do not offer.
 func Prepare(ctx context.Context, adminURL, ownerURL string, otherURLs ...string) (err error) {
 	var roles []*url.URL
 	for _, raw := range append([]string{ownerURL}, otherURLs...) {
@@ -70,8 +70,8 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 		return err
 	}
 	if !there {
-		// Whoever is no superuser gives a database only to a role that it may become. From 16 on that is more than being a
-		// member, which whoever makes a role is.
+		// Without superuser rights, a user can only give a database to a role that it may become. From Postgres 16 on
+		// this needs more than membership, which the creator of a role has.
 		may, err := Exists(ctx, conn, `select pg_has_role(current_user, $1::name,
 			case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)`, roles[0].User.Username())
 		if err != nil {
@@ -82,7 +82,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 				return err
 			}
 		}
-		// The same order of text everywhere; from 17 on it needs nothing of the machine.
+		// The same sort order everywhere. From Postgres 17 on it does not depend on the machine.
 		locale := "locale 'C.UTF-8'"
 		if v17, err := Exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000 and $1 <> ''", name); err != nil {
 			return err
@@ -110,10 +110,9 @@ func Exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool
 	return there, err
 }
 
-// EnsureLimited makes the role longbox_limited, which longbox_app becomes for users that may not see every series
-// (migrations/00057_sharing.sql). It becomes it when it says so, and never is it by itself: the role between them does
-// not inherit, so that the policies of longbox_limited mean longbox_limited alone. conn is of somebody who may make
-// roles.
+// EnsureLimited creates the role longbox_limited, which longbox_app becomes for users who may not see every series
+// (migrations/00057_sharing.sql). It only becomes it with an explicit set role: the role between them does not inherit,
+// so the policies of longbox_limited apply to longbox_limited alone. The user of conn must be able to create roles.
 func EnsureLimited(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `do $$
 		begin

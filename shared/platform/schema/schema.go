@@ -1,4 +1,4 @@
-// Package schema brings a database to the schema of this build.
+// Package schema migrates a database to the schema of this build.
 package schema
 
 import (
@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
+	_ "github.com/jackc/pgx/v5/stdlib" // goose uses database/sql
 	"github.com/pressly/goose/v3"
 
 	"github.com/longbox/longbox/migrations"
 )
 
-// Pending tells the version of the database's schema and which steps of this build are missing in it. It changes
-// nothing but makes goose's own table of versions where there is none.
+// Pending returns the version of the database's schema, and which migrations of this build are missing. It changes
+// nothing, except that it creates goose's version table if there is none.
 func Pending(ctx context.Context, ownerURL string) (version int64, missing []int64, err error) {
 	conn, err := sql.Open("pgx", ownerURL)
 	if err != nil {
@@ -39,8 +39,8 @@ func Pending(ctx context.Context, ownerURL string) (version int64, missing []int
 	return version, missing, nil
 }
 
-// Migrate applies what is missing, as the owner role, and says how many steps that were, and how many indexes it made
-// anew because the system under the database orders text by other rules now. Several at once wait for one another.
+// Migrate applies the missing migrations as the owner role. It returns their number, and the number of indexes that it
+// rebuilt because the system's collation rules changed. Concurrent calls wait for one another.
 func Migrate(ctx context.Context, ownerURL string) (applied, reindexed int, err error) {
 	conn, err := sql.Open("pgx", ownerURL)
 	if err != nil {
@@ -70,11 +70,11 @@ func Migrate(ctx context.Context, ownerURL string) (applied, reindexed int, err 
 	return len(results), reindexed, nil
 }
 
-// again is how often the lock is asked for while another program has it.
+// again is the interval of attempts to take the lock.
 const again = 100 * time.Millisecond
 
-// wait takes the lock that lets one program migrate at a time. It asks again and again: a statement that waits in the
-// server is one that "create index concurrently" waits for, while it holds the lock.
+// wait takes the lock that allows one migration at a time. It polls: a statement that waits in the server would block
+// the "create index concurrently" of the lock's holder.
 func wait(ctx context.Context, lock *sql.Conn) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()

@@ -1,6 +1,6 @@
-// Package seal encrypts what the database keeps for Longbox without being able to read it: credentials of plugins, and
-// client secrets of identity providers. With AES-256-GCM under CREDENTIALS_KEY (NIST SP 800-38D), bound to what it
-// belongs to.
+// Package seal encrypts secrets in the database, which the database cannot read: credentials of plugins, and client
+// secrets of identity providers. It uses AES-256-GCM with CREDENTIALS_KEY (NIST SP 800-38D), and binds each secret to
+// its owner.
 package seal
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Config has the key.
+// Config holds the key.
 type Config struct {
 	Key string `env:"CREDENTIALS_KEY"` // base64 of 32 random bytes; without one nothing can be sealed
 }
 
-// version is the first byte of what is sealed.
+// version is the first byte of a sealed secret.
 const version = 1
 
-// Key seals and opens. The zero Key does neither.
+// Key seals and opens secrets. The zero Key does neither.
 type Key struct{ aead cipher.AEAD }
 
-// New reads the key; the error names the setting.
+// New parses the key. An error names the setting.
 func New(c Config) (*Key, error) {
 	if c.Key == "" {
 		return &Key{}, nil
@@ -44,7 +44,7 @@ func New(c Config) (*Key, error) {
 	return &Key{aead}, nil
 }
 
-// Seal encrypts a secret that belongs to owner, from where it cannot be moved to another. Unavailable without a key.
+// Seal encrypts a secret for owner. It cannot be opened for another owner. Without a key it returns Unavailable.
 func (k *Key) Seal(owner string, secret []byte) ([]byte, error) {
 	if k.aead == nil {
 		return nil, fault.New(fault.Unavailable, "Credentials cannot be kept: the operator of this installation has not set CREDENTIALS_KEY")
@@ -52,7 +52,8 @@ func (k *Key) Seal(owner string, secret []byte) ([]byte, error) {
 	return k.aead.Seal([]byte{version}, nil, secret, []byte(owner)), nil
 }
 
-// Open is what was sealed for owner. It fails without a key, with another one, and where anything was changed.
+// Open decrypts a secret that was sealed for owner. It fails without a key, with another key, and if anything was
+// changed.
 func (k *Key) Open(owner string, sealed []byte) ([]byte, error) {
 	if k.aead == nil {
 		return nil, errors.New("CREDENTIALS_KEY is not set")

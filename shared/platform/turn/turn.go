@@ -1,5 +1,5 @@
-// Package turn shares work that costs much fairly among tenants: each has a few turns at once, however many it asks
-// for, so that a queue behind them, which is everybody's, never holds more of one tenant.
+// Package turn shares expensive work fairly among tenants. Each tenant has a few concurrent turns, however many it
+// requests, so that the shared queue behind them never holds more from one tenant.
 package turn
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// maxWaiting is how many pieces of work of one tenant may wait for their turn.
+// maxWaiting limits the waiting jobs of one tenant.
 const maxWaiting = 64
 
-// Turns are the turns of all tenants.
+// Turns holds the turns of all tenants.
 type Turns struct {
-	AtOnce int // of one tenant; zero: as many as there are processors
+	AtOnce int // per tenant; zero: the number of CPUs
 
 	mu sync.Mutex
 	of map[uuid.UUID]*turn
 }
 
-// turn is of one tenant, while it works.
+// turn is the state of one tenant with running jobs.
 type turn struct {
 	free chan struct{}
-	here int // that work or wait
+	here int // running or waiting jobs
 }
 
-// Take waits for the tenant's turn; give ends it. Too many that wait already are Unavailable.
+// Take waits for the tenant's turn; give ends it. It returns Unavailable if too many are waiting.
 func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
 	t.mu.Lock()
 	own := t.of[tenant]

@@ -15,17 +15,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// desk answers what a process asks Longbox for while it serves a call: from what is known, which it changes. The nil
-// desk offers nothing.
+// desk answers requests of a process to Longbox during a call, from the known data, which it updates. A nil desk offers
+// nothing.
 type desk struct {
 	known   plug.Known
 	changes plug.Changes
 }
 
-const invalidParams = -32602 // of JSON-RPC
+const invalidParams = -32602 // JSON-RPC code
 
-// serve sends the request of a call. While it is served, the process may ask for what is known to that call and no
-// other, so that calls that know something follow each other.
+// serve sends the request of a call. Meanwhile the process may only request the data of that call, so calls with data
+// run one after the other.
 func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Duration) (json.RawMessage, *plug.Changes, *plug.Fault) {
 	if call.Known == nil {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -43,11 +43,12 @@ func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Durati
 	case <-waiting.Done():
 		return nil, nil, busy()
 	}
-	if waiting.Err() != nil { // the desk became free when the caller had left: both are ready, and either is taken
+	if waiting.Err() != nil { // the desk became free when the caller had left: both cases are ready, and select takes either
 		<-p.serving
 		return nil, nil, busy()
 	}
-	// Not ended by its caller: the plugin would go on with the request, and ask at the desk of the next call.
+	// The caller's cancellation must not end it: the plugin would continue with the request, and use the desk of the
+	// next call.
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer end()
 	d := &desk{known: *call.Known}
@@ -72,7 +73,8 @@ func (p *process) open(d *desk) {
 	p.desk = d
 }
 
-// settle answers at a desk what the process has asked since it has initialized: once, when its first call is served.
+// settle answers the requests that the process sent between initialize and its first call. It runs once, with that
+// call.
 func (p *process) settle(d *desk) {
 	p.mu.Lock()
 	early := p.early
@@ -87,8 +89,8 @@ func (p *process) settle(d *desk) {
 	}
 }
 
-// answer does what a request asks for; write makes the message that it is answered with, which may be large and needs
-// no lock: nothing that it holds is changed any more.
+// answer handles a request. The returned function builds the response, which may be large; it needs no lock, because
+// its data no longer changes.
 func (d *desk) answer(m message) (write func() message) {
 	out := message{ID: m.ID}
 	do := offered[m.Method]
@@ -112,7 +114,7 @@ func (d *desk) answer(m message) (write func() message) {
 	}
 }
 
-// offered are the methods that plugins may ask for, each by what its call knows.
+// offered are the methods that plugins may call.
 var offered = map[string]func(d *desk, params json.RawMessage) (any, *rpcError){
 	"storage/get":    (*desk).get,
 	"storage/set":    (*desk).set,
@@ -133,7 +135,7 @@ func refuse(format string, args ...any) *rpcError {
 	return &rpcError{Code: invalidParams, Message: fmt.Sprintf(format, args...)}
 }
 
-// parameters reads those of a request into dst.
+// parameters decodes the parameters of a request into dst.
 func parameters(params json.RawMessage, dst any) *rpcError {
 	if len(params) == 0 {
 		return nil
@@ -144,7 +146,7 @@ func parameters(params json.RawMessage, dst any) *rpcError {
 	return nil
 }
 
-// named reads the parameter key, of something that the plugin keeps.
+// named returns the parameter key, the key of a stored value.
 func (d *desk) named(params json.RawMessage) (string, *rpcError) {
 	var in struct{ Key string }
 	if refused := parameters(params, &in); refused != nil {
@@ -159,7 +161,7 @@ func (d *desk) named(params json.RawMessage) (string, *rpcError) {
 	return in.Key, nil
 }
 
-// kept is what there is under a key.
+// kept returns the value of a key.
 func (d *desk) kept(key string) (plug.Stored, bool) {
 	v, ok := d.known.Storage[key]
 	return v, ok && (v.ExpiresAt == nil || v.ExpiresAt.After(time.Now()))
@@ -217,13 +219,13 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 	return map[string]bool{"success": true}, nil
 }
 
-// weight is how many bytes of JSON a value is on its way, where some characters are escaped.
+// weight returns the size of a value in JSON, with some characters escaped.
 func weight(data json.RawMessage) int {
 	out := len(data) + 5*(bytes.Count(data, []byte("<"))+bytes.Count(data, []byte(">"))+bytes.Count(data, []byte("&")))
 	return out + 3*(bytes.Count(data, []byte("\u2028"))+bytes.Count(data, []byte("\u2029")))
 }
 
-// put changes what is kept under a key; nil removes it, if it was there.
+// put sets the value of a key. nil removes it.
 func (d *desk) put(key string, v *plug.Stored) {
 	_, known := d.known.Storage[key]
 	if _, changed := d.changes.Storage[key]; v == nil && !known && !changed {

@@ -14,18 +14,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// maxHops is how many redirects of a picture are followed.
+// maxHops limits the redirects to a picture.
 const maxHops = 3
 
-// fetcher gets pictures from public addresses.
+// fetcher fetches pictures from public addresses.
 type fetcher struct{ client *http.Client }
 
-// outside makes a fetcher that connects to nothing but public addresses: each is looked at when it is dialled, after
-// names were resolved and for every redirect, so that no name that resolves to something else the second time gets
-// around it.
+// outside makes a fetcher that connects to public addresses only. Each address is checked when it is dialled, after
+// name resolution and for every redirect, so that DNS rebinding does not bypass the check.
 func outside() *fetcher { return fetching(publicOnly) }
 
-// publicOnly lets connections go to web sites in the public internet.
+// publicOnly allows connections to web servers on the public internet.
 func publicOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	switch {
@@ -39,7 +38,7 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// near tells whether an address is in a network that this machine has an address in.
+// near reports whether an address is in a network of this machine.
 func near(a netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -53,7 +52,7 @@ func near(a netip.Addr) bool {
 	return false
 }
 
-// fetching makes a fetcher that connects to what control lets it.
+// fetching makes a fetcher whose connections control checks.
 func fetching(control func(network, address string, c syscall.RawConn) error) *fetcher {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: control}
 	return &fetcher{&http.Client{
@@ -76,8 +75,8 @@ func web(scheme string) error {
 	return nil
 }
 
-// special are networks that are not private, loopback, link-local or multicast by netip, and yet lead to no public
-// server, or to one that an address within them names (https://www.iana.org/assignments/iana-ipv4-special-registry).
+// special are networks that netip does not report as private, loopback, link-local or multicast, but that lead to no
+// public server, or embed another address (https://www.iana.org/assignments/iana-ipv4-special-registry).
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
 	netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
@@ -86,7 +85,7 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("3fff::/20"), netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
-// public tells whether an address is one of the public internet.
+// public reports whether an address is on the public internet.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" {
@@ -100,7 +99,7 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// picture gets what lies at an address.
+// picture fetches a picture.
 func (f *fetcher) picture(ctx context.Context, address string) (*plug.Answer, *plug.Fault) {
 	failed := func(err error) (*plug.Answer, *plug.Fault) {
 		return nil, plug.Failed(plug.FetchFailed, "The picture cannot be fetched: %v", err)

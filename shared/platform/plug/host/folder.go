@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// folders tells which folders of plugins there are, or removes some.
+// folders lists the folders of plugins, or removes some.
 func (h *Host) folders(ctx context.Context, c *plug.FolderCall) *plug.Answer {
 	root, err := os.OpenRoot(h.config.Data)
 	if errors.Is(err, fs.ErrNotExist) { // no plugin has run yet
@@ -31,7 +31,7 @@ func (h *Host) folders(ctx context.Context, c *plug.FolderCall) *plug.Answer {
 	return &plug.Answer{Folders: all}
 }
 
-// list are the folders after one, by name.
+// list returns the folders after one, by name.
 func list(root *os.Root, after plug.Folder) ([]plug.Folder, error) {
 	out := []plug.Folder{}
 	tenants, err := fs.ReadDir(root.FS(), ".")
@@ -43,7 +43,7 @@ func list(root *os.Root, after plug.Folder) ([]plug.Folder, error) {
 			continue
 		}
 		all, err := fs.ReadDir(root.FS(), tenant.Name())
-		if err != nil { // a plugin may have forbidden it: the other tenants' are told all the same
+		if err != nil { // a plugin may have made it unreadable: the other tenants' folders are still listed
 			slog.Warn("the folders of a tenant's plugins cannot be read", "tenant", tenant.Name(), "error", err)
 			continue
 		}
@@ -59,7 +59,8 @@ func list(root *os.Root, after plug.Folder) ([]plug.Folder, error) {
 	return out, nil
 }
 
-// remove removes folders, and tells which are gone. What is in use, or cannot be removed, stays for the next time.
+// remove removes folders and returns the removed ones. Folders that are in use or cannot be removed stay for the next
+// time.
 func (h *Host) remove(ctx context.Context, root *os.Root, all []plug.Folder) []plug.Folder {
 	out := []plug.Folder{}
 	for _, f := range all {
@@ -78,7 +79,7 @@ func (h *Host) remove(ctx context.Context, root *os.Root, all []plug.Folder) []p
 	return out
 }
 
-// leave ends the process of a plugin that nobody asks, and tells whether it has none now.
+// leave ends the idle process of a plugin, and reports whether it has none now.
 func (h *Host) leave(ctx context.Context, of plugin) bool {
 	h.mu.Lock()
 	s := h.slots[of]
@@ -100,8 +101,7 @@ func (h *Host) leave(ctx context.Context, of plugin) bool {
 	}
 }
 
-// removeAll removes a folder with all that is in it, also where the plugin has forbidden that to itself. Links are not
-// followed.
+// removeAll removes a folder with its content, even if the plugin has made it read-only. It does not follow links.
 func removeAll(root *os.Root, name string) error {
 	if err := root.RemoveAll(name); err == nil {
 		return nil

@@ -22,18 +22,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Config says what may run, and how.
+// Config says which programs may run, and how.
 type Config struct {
 	Commands  plug.Commands `env:"PLUGIN_COMMANDS" envSeparator:","`
-	Data      string        `env:"PLUGIN_DATA_DIR" envDefault:"/tmp/longbox-plugins"` // a folder of each plugin's own below it
-	Processes int           `env:"PLUGIN_PROCESSES" envDefault:"8"`                   // at once
-	Idle      time.Duration `env:"PLUGIN_IDLE" envDefault:"5m"`                       // then a process that nobody asks is ended
-	// Confine has the kernel keep plugins to the system's programs, Folders and their data folder.
+	Data      string        `env:"PLUGIN_DATA_DIR" envDefault:"/tmp/longbox-plugins"` // has a folder for each plugin
+	Processes int           `env:"PLUGIN_PROCESSES" envDefault:"8"`                   // concurrent processes
+	Idle      time.Duration `env:"PLUGIN_IDLE" envDefault:"5m"`                       // an idle process is ended after this
+	// Confine makes the kernel limit plugins to the system's programs, Folders and their data folder.
 	Confine bool     `env:"PLUGIN_CONFINE" envDefault:"true"`
 	Folders []string `env:"PLUGIN_FOLDERS" envSeparator:":"`
 }
 
-// Validate names the setting that is wrong.
+// Validate returns an error that names the invalid setting.
 func (c Config) Validate() error {
 	switch {
 	case !filepath.IsAbs(c.Data):
@@ -50,16 +50,16 @@ func (c Config) Validate() error {
 	return c.Commands.Validate()
 }
 
-// within tells whether a path lies in a folder, or is it.
+// within reports whether a path is the folder or inside it.
 func within(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// defaultTimeout is what a call has that names no time.
+// defaultTimeout is the time limit of a call without one.
 const defaultTimeout = 30 * time.Second
 
-// Host answers calls.
+// Host handles calls.
 type Host struct {
 	config Config
 	fetch  func(ctx context.Context, address string) (*plug.Answer, *plug.Fault)
@@ -67,27 +67,27 @@ type Host struct {
 
 	mu       sync.Mutex
 	slots    map[plugin]*slot
-	running  map[*process]bool // and not ended
+	running  map[*process]bool // processes that have not ended
 	starting int
 	life     context.Context // ends with the host
 	close    context.CancelFunc
-	ends     sync.WaitGroup // of all that start or run
+	ends     sync.WaitGroup // everything that starts or runs
 }
 
-// plugin is one plugin of a tenant, which has one process.
+// plugin identifies a plugin of a tenant. It has one process.
 type plugin struct{ tenant, id string }
 
-// slot is the place of one process, and how many use it now. What it is started with is known by its sum. The process
-// is there when ready is closed, or the fault.
+// slot holds one process and the number of its current users. sum identifies its Start. When ready is closed, either
+// process or fault is set.
 type slot struct {
 	sum     [sha256.Size]byte
 	ready   chan struct{}
-	giveUp  context.CancelFunc // ends the start
+	giveUp  context.CancelFunc // cancels the start
 	process *process
 	fault   *plug.Fault
 	users   int
 	used    time.Time
-	retired bool // it has no place any more, and ends when nobody uses it
+	retired bool // removed; ends when nobody uses it
 }
 
 // New makes a Host. Nothing runs before the first call.
@@ -107,7 +107,7 @@ func New(c Config) (*Host, error) {
 	return h, nil
 }
 
-// Do answers a call; what goes wrong is in the answer.
+// Do handles a call. Errors are in the answer.
 func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 	h.sweep()
 	if call.Fetch != "" {
@@ -153,8 +153,8 @@ func orFault(out *plug.Answer, fault *plug.Fault) *plug.Answer {
 	return out
 }
 
-// take finds the process of a plugin, or starts it; whoever takes it gives it back. A plugin that is to be started
-// otherwise than it was, or whose process is worn, gets another process.
+// take returns the process of a plugin, and starts it if necessary. The caller must give it back. A plugin with a
+// changed Start or a worn process gets a new process.
 func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -198,7 +198,7 @@ func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 	return at, nil
 }
 
-// fill starts the process of a slot, whoever waits for it, and stays until it has ended.
+// fill starts the process of a slot, for all who wait for it, and returns when the process has ended.
 func (h *Host) fill(ctx context.Context, of plugin, at *slot, s *plug.Start) {
 	p, fault := h.start(ctx, s)
 	h.mu.Lock()
@@ -211,11 +211,11 @@ func (h *Host) fill(ctx context.Context, of plugin, at *slot, s *plug.Start) {
 		delete(h.slots, of)
 	}
 	h.endUnused(at)
-	if p != nil && h.life.Err() != nil { // closed meanwhile
+	if p != nil && h.life.Err() != nil { // the host was closed meanwhile
 		go p.stop()
 	}
 	h.mu.Unlock()
-	at.giveUp() // it has no start any more
+	at.giveUp() // the start is over
 	close(at.ready)
 	if p != nil {
 		<-p.ended
@@ -225,14 +225,14 @@ func (h *Host) fill(ctx context.Context, of plugin, at *slot, s *plug.Start) {
 	}
 }
 
-// retire takes a slot its place; its process ends when nobody uses it.
+// retire removes a slot. Its process ends when nobody uses it.
 func (h *Host) retire(of plugin, s *slot) {
 	delete(h.slots, of)
 	s.retired = true
 	h.endUnused(s)
 }
 
-// endUnused ends the process of a retired slot that nobody uses, or its start.
+// endUnused ends the process of a retired slot, or its start, if nobody uses it.
 func (h *Host) endUnused(s *slot) {
 	switch {
 	case !s.retired || s.users > 0:
@@ -243,8 +243,8 @@ func (h *Host) endUnused(s *slot) {
 	}
 }
 
-// room tells whether one more process may run; it ends the one that nobody has used for the longest time, if it must.
-// Those that are about to end are as many at most.
+// room reports whether another process may run. If necessary it ends the process that is unused for the longest time.
+// At most as many again may be about to end.
 func (h *Host) room() bool {
 	if len(h.running)+h.starting >= 2*h.config.Processes {
 		return false
@@ -255,7 +255,7 @@ func (h *Host) room() bool {
 	return h.drop(func(*slot) bool { return true }, 1) > 0
 }
 
-// drop retires slots that nobody uses and a condition is met by, the longest unused first, n at most.
+// drop retires at most n unused slots that meet a condition, the longest unused first.
 func (h *Host) drop(condition func(*slot) bool, n int) (dropped int) {
 	all := slices.SortedFunc(maps.Keys(h.slots), func(a, b plugin) int { return h.slots[a].used.Compare(h.slots[b].used) })
 	for _, of := range all {
@@ -275,14 +275,14 @@ func (h *Host) give(s *slot) {
 	h.endUnused(s)
 }
 
-// sweep ends processes that are idle, and forgets those that have ended.
+// sweep ends idle processes and forgets ended ones.
 func (h *Host) sweep() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drop(func(s *slot) bool { return s.process.gone() || time.Since(s.used) >= h.config.Idle }, len(h.slots))
 }
 
-// Run ends processes that have become idle, until ctx ends.
+// Run ends idle processes until ctx ends.
 func (h *Host) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(h.config.Idle/10, time.Second))
 	defer tick.Stop()
@@ -296,7 +296,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends every process, also those that somebody waits for, and starts none any more.
+// Close ends every process, even those in use, and prevents new ones.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.close()
@@ -309,7 +309,7 @@ func (h *Host) Close() {
 	h.ends.Wait()
 }
 
-// start runs the process of a Start, in its own folder.
+// start runs the process of a Start in its own folder.
 func (h *Host) start(ctx context.Context, s *plug.Start) (*process, *plug.Fault) {
 	if !h.config.Commands.Allow(s.Command) {
 		return nil, plug.Failed(plug.Unavailable, "The command %q is not allowed; the operator of this installation allows: %s", s.Command, h.config.Commands)
@@ -342,7 +342,7 @@ func (h *Host) start(ctx context.Context, s *plug.Start) (*process, *plug.Fault)
 	return start(ctx, cmd, s, init)
 }
 
-// home makes a plugin's folder, below one that nobody else can change.
+// home creates a plugin's folder, below one that only this user can change.
 func (h *Host) home(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (h *Host) home(data string) error {
 	return nil
 }
 
-// system is what programs need of the system, but nothing that people or Longbox keep.
+// system is what programs need of the system, without any data of users or of Longbox.
 var system = confine.Rules{
 	Read: []string{"/proc", "/sys/fs/cgroup", "/dev/urandom", "/dev/random", "/dev/zero", "/run/systemd/resolve", "/run/resolvconf",
 		"/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs", "/etc/pki/ca-trust", "/etc/ca-certificates", "/etc/resolv.conf", "/etc/hosts",
@@ -369,7 +369,7 @@ var system = confine.Rules{
 	Powerless: true,
 }
 
-// rules are what a plugin may use of this machine's files.
+// rules returns which files a plugin may access.
 func (h *Host) rules(program, data string) confine.Rules {
 	r := system
 	r.Run = append(slices.Clone(r.Run), h.config.Folders...)
@@ -380,7 +380,7 @@ func (h *Host) rules(program, data string) confine.Rules {
 	return r
 }
 
-// folder is a name that is safe to be one of a folder.
+// folder turns a name into a safe folder name.
 func folder(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -391,7 +391,7 @@ func folder(name string) string {
 	return cmp.Or(clean, "_")
 }
 
-// environment is what a process is given: where programs are, a home of its own, and what its Start says.
+// environment returns the environment of a process: PATH, a home of its own, and the variables of its Start.
 func environment(dir string, s *plug.Start) []string {
 	out := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"}
 	for name, value := range s.Env {

@@ -24,44 +24,44 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of what a process says, and is told.
+// Limits of a process's output and input.
 const (
-	maxLine     = 1 << 20   // bytes of one message
-	maxOutput   = 100 << 20 // bytes of all of them
-	worn        = 50 << 20  // then another process takes its place
+	maxLine     = 1 << 20   // bytes per message
+	maxOutput   = 100 << 20 // bytes in total
+	worn        = 50 << 20  // bytes after which the process is replaced
 	maxManifest = 256 << 10
-	maxUnread   = 1024    // messages that it has not read
-	maxWaiting  = 8 << 20 // bytes of them
-	maxEarly    = 16      // requests of it before it serves a call
+	maxUnread   = 1024    // messages that the process has not read
+	maxWaiting  = 8 << 20 // total bytes of these
+	maxEarly    = 16      // requests of the process before its first call
 	farewell    = 5 * time.Second
-	startTime   = 2 * time.Minute // npx and uvx fetch what they run first
+	startTime   = 2 * time.Minute // npx and uvx first download the program
 )
 
-// process is a plugin that runs.
+// process is a running plugin.
 type process struct {
 	cmd      *exec.Cmd
 	manifest json.RawMessage
-	out      chan []byte   // lines for it
-	ended    chan struct{} // closed when it has ended; then why says how
+	out      chan []byte   // lines to send
+	ended    chan struct{} // closed when the process has ended; why then says how
 	said     stderr
-	taken    atomic.Int64 // bytes that it has said
-	unread   atomic.Int64 // bytes that are to be told to it
+	taken    atomic.Int64 // bytes read from the process
+	unread   atomic.Int64 // bytes still to be sent
 	dying    atomic.Bool
 
-	serving chan struct{} // holds one: for whom of those who ask the desk is open
+	serving chan struct{} // holds one token: for the caller whose desk is open
 
 	mu      sync.Mutex
 	why     *plug.Fault
-	reaped  bool // its number may be somebody else's
+	reaped  bool // the process id may belong to another process
 	next    int64
 	waiting map[int64]chan message
-	desk    *desk     // nil: the process may ask for nothing now
-	greeted bool      // it has initialized
-	served  bool      // a call
-	early   []message // requests of it in between
+	desk    *desk     // nil: the process may request nothing now
+	greeted bool      // it is initialized
+	served  bool      // it has had a call
+	early   []message // its requests between these two
 }
 
-// message is one of JSON-RPC, of any kind.
+// message is a JSON-RPC message of any kind.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -78,11 +78,11 @@ type rpcError struct {
 }
 
 const (
-	methodNotFound = -32601 // of JSON-RPC
-	rateLimited    = -32001 // of the plugins' protocol
+	methodNotFound = -32601 // JSON-RPC code
+	rateLimited    = -32001 // code of the plugin protocol
 )
 
-// start runs a plugin and lets it initialize, within startTime and before ctx ends.
+// start runs a plugin and initializes it, within startTime and before ctx ends.
 func start(ctx context.Context, cmd *exec.Cmd, s *plug.Start, init map[string]any) (*process, *plug.Fault) {
 	p := &process{cmd: cmd, out: make(chan []byte, maxUnread), ended: make(chan struct{}), serving: make(chan struct{}, 1), waiting: map[int64]chan message{}}
 	p.said.log = slog.With("plugin", s.Name, "tenant", s.Tenant)
@@ -106,7 +106,7 @@ func start(ctx context.Context, cmd *exec.Cmd, s *plug.Start, init map[string]an
 	return p, nil
 }
 
-// checkManifest tells what keeps an answer to initialize from being a manifest that Longbox can work with.
+// checkManifest returns why the response to initialize is not a usable manifest, or nil.
 func checkManifest(data json.RawMessage) *plug.Fault {
 	var m struct {
 		Name            string
@@ -126,7 +126,7 @@ func checkManifest(data json.RawMessage) *plug.Fault {
 	return nil
 }
 
-// spawner is a thread that stays: the kernel ends a child with the thread that has started it (prctl(2),
+// spawner is a permanent thread: the kernel kills a child when the thread that started it ends (prctl(2),
 // PR_SET_PDEATHSIG).
 var spawner = sync.OnceValue(func() chan<- func() {
 	jobs := make(chan func())
@@ -139,8 +139,8 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return jobs
 })
 
-// launch starts the process and those who listen and speak to it. Its pipes are files, so that its own end is seen also
-// where something that it has started holds them open.
+// launch starts the process and the goroutines for its pipes. The pipes are files, so that the end of the process is
+// noticed even if its children hold them open.
 func (p *process) launch() error {
 	in, say, err := os.Pipe()
 	if err != nil {
@@ -161,8 +161,8 @@ func (p *process) launch() error {
 	if err != nil {
 		return errors.Join(err, say.Close(), hear.Close())
 	}
-	// Where memory runs out, plugins go first.
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.cmd.Process.Pid), []byte("1000"), 0) // not everywhere
+	// When memory runs out, the kernel should kill plugins first.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.cmd.Process.Pid), []byte("1000"), 0) // not on all systems
 	heard := make(chan struct{})
 	go p.speak(say)
 	go func() {
@@ -173,8 +173,8 @@ func (p *process) launch() error {
 	return nil
 }
 
-// ask sends a request and waits for its answer. A process that has not answered when the time is over is ended, and who
-// else waits for it is told so; who leaves before only leaves.
+// ask sends a request and waits for its response. A process that does not answer in time is ended, and its other
+// callers get the same error. A caller that leaves earlier does not end it.
 func (p *process) ask(ctx context.Context, method string, params any) (json.RawMessage, *plug.Fault) {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -200,7 +200,7 @@ func (p *process) ask(ctx context.Context, method string, params any) (json.RawM
 		return result(m)
 	case <-p.ended:
 		select {
-		case m := <-answer: // its last word
+		case m := <-answer: // its last response
 			return result(m)
 		default:
 			return nil, p.why
@@ -214,7 +214,7 @@ func (p *process) ask(ctx context.Context, method string, params any) (json.RawM
 	}
 }
 
-// result is what an answer says.
+// result returns the content of a response.
 func result(m message) (json.RawMessage, *plug.Fault) {
 	if m.Error == nil {
 		return m.Result, nil
@@ -223,7 +223,7 @@ func result(m message) (json.RawMessage, *plug.Fault) {
 	f.RPC = m.Error.Code
 	if f.RPC == rateLimited {
 		var data struct{ RetryAfterSeconds float64 }
-		_ = json.Unmarshal(m.Error.Data, &data) // it need not say when
+		_ = json.Unmarshal(m.Error.Data, &data) // the delay is optional
 		f.Code, f.RetryAfter = plug.Limited, int(min(max(data.RetryAfterSeconds, 0), 3600))
 	}
 	if f.Message == "" {
@@ -232,7 +232,7 @@ func result(m message) (json.RawMessage, *plug.Fault) {
 	return nil, f
 }
 
-// send gives a message to who speaks; a process that reads none of many is ended.
+// send queues a message. A process that leaves too many unread is ended.
 func (p *process) send(m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
@@ -257,14 +257,14 @@ func (p *process) speak(to io.Writer) {
 		select {
 		case line := <-p.out:
 			p.unread.Add(-int64(len(line)))
-			_, _ = to.Write(line) // a broken pipe is the end of the process, which finish sees
+			_, _ = to.Write(line) // a broken pipe means that the process ended, which finish notices
 		case <-p.ended:
 			return
 		}
 	}
 }
 
-// listen takes what the process says until its output ends.
+// listen reads messages of the process until its output ends.
 func (p *process) listen(from io.Reader) {
 	limited := &io.LimitedReader{R: from, N: maxOutput}
 	in := bufio.NewScanner(limited)
@@ -290,7 +290,7 @@ func (p *process) listen(from io.Reader) {
 	}
 }
 
-// take gives an answer to who waits for it, and answers a request.
+// take passes a response to its caller, and answers a request.
 func (p *process) take(m message) {
 	if m.Method != "" {
 		asks := len(m.ID) > 0 && string(m.ID) != "null"
@@ -314,19 +314,19 @@ func (p *process) take(m message) {
 	p.mu.Lock()
 	answer := p.waiting[id]
 	delete(p.waiting, id)
-	p.greeted = p.greeted || answer != nil // initialize is the first that it is asked
+	p.greeted = p.greeted || answer != nil // initialize is the first request
 	p.mu.Unlock()
 	if answer != nil {
 		answer <- m
 	}
 }
 
-// fail says what the process has done, and ends it.
+// fail ends the process because of what it did.
 func (p *process) fail(what string) {
 	p.end(plug.Failed(plug.ProcessEnded, "The plugin was ended: %s", what))
 }
 
-// end says why the process is ended, unless that was said, and ends it.
+// end ends the process and records why, unless a reason is recorded.
 func (p *process) end(why *plug.Fault) {
 	p.mu.Lock()
 	if p.why == nil {
@@ -336,9 +336,9 @@ func (p *process) end(why *plug.Fault) {
 	p.kill()
 }
 
-// finish waits for the end of the process, then for what it has said before, and tells everybody.
+// finish waits for the end of the process and of its output, then tells all callers.
 func (p *process) finish(say, hear *os.File, heard <-chan struct{}) {
-	for { // those of its group end with it, while its number is still its own
+	for { // kills its process group while its process id is still its own
 		if err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
 			break
 		}
@@ -349,7 +349,7 @@ func (p *process) finish(say, hear *os.File, heard <-chan struct{}) {
 	p.mu.Unlock()
 	err := p.cmd.Wait()
 	p.said.flush()
-	_ = hear.SetReadDeadline(time.Now().Add(time.Second)) // what it has started may hold its output open
+	_ = hear.SetReadDeadline(time.Now().Add(time.Second)) // its children may hold its output open
 	<-heard
 	p.mu.Lock()
 	if p.why == nil {
@@ -368,21 +368,21 @@ func (p *process) finish(say, hear *os.File, heard <-chan struct{}) {
 	hear.Close()
 }
 
-// kill ends the process and those of its group at once.
+// kill kills the process and its group.
 func (p *process) kill() {
 	p.dying.Store(true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may end by itself just now
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may just have ended by itself
 	}
 }
 
-// stop asks the process to end, and ends it if it does not.
+// stop asks the process to exit, and kills it if it does not.
 func (p *process) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	_, _ = p.ask(ctx, "shutdown", nil) // whatever it answers: it ends
+	_, _ = p.ask(ctx, "shutdown", nil) // it ends whatever it answers
 	select {
 	case <-p.ended:
 	case <-ctx.Done():
@@ -391,7 +391,7 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// gone tells whether the process has ended, or is about to.
+// gone reports whether the process has ended, or is about to.
 func (p *process) gone() bool {
 	select {
 	case <-p.ended:

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// announces tells whether a plugin announces releases, as its manifest says.
+// announces reports whether the manifest says that the plugin announces releases.
 func announces(manifest json.RawMessage) bool {
 	var m struct {
 		Capabilities struct{ ReleaseSource json.RawMessage }
@@ -21,7 +21,7 @@ func announces(manifest json.RawMessage) bool {
 	return said != "" && said != "null" && said != "false"
 }
 
-// released is what is said of releases in the call.
+// released returns the call's changes of releases.
 func (d *desk) released() *plug.ReleaseChanges {
 	if d.changes.Releases == nil {
 		d.changes.Releases = &plug.ReleaseChanges{}
@@ -29,7 +29,7 @@ func (d *desk) released() *plug.ReleaseChanges {
 	return d.changes.Releases
 }
 
-// releases is what the plugin may know of releases, where it may; params name the source that is polled.
+// releases returns what the plugin may know about releases, or an error if it may not. params name the polled source.
 func (d *desk) releases(params json.RawMessage, dst any) (*plug.Releases, *rpcError) {
 	known := d.known.Releases
 	if known == nil {
@@ -48,10 +48,10 @@ func (d *desk) releases(params json.RawMessage, dst any) (*plug.Releases, *rpcEr
 	return known, parameters(params, dst)
 }
 
-// maxPage bounds an answer with tracked series, in bytes; one series is told in any case.
+// maxPage limits a response with tracked series, in bytes. It has at least one series.
 const maxPage = 256 << 10
 
-// weightOf is how many bytes of JSON a tracked series has at most, but for characters that are escaped.
+// weightOf returns the maximum size of a tracked series in JSON, without escaping.
 func weightOf(t plug.Tracked) int {
 	size := 150 + len(t.SeriesID)
 	for _, a := range t.Aliases {
@@ -95,7 +95,7 @@ func (d *desk) countTracked(params json.RawMessage) (any, *rpcError) {
 	return map[string]int{"count": len(known.Tracked)}, nil
 }
 
-// record takes a release; whether it can be used is seen when it is written.
+// record accepts a release. It is checked when it is stored.
 func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	var in struct{ Candidate json.RawMessage }
 	known, refused := d.releases(params, &in)
@@ -128,7 +128,7 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	return map[string]any{"ledgerId": id, "deduped": false}, nil
 }
 
-// progress is taken and not told: the answer comes soon enough.
+// progress is accepted and ignored: the answer comes soon enough.
 func (d *desk) progress(params json.RawMessage) (any, *rpcError) {
 	if _, refused := d.releases(params, nil); refused != nil {
 		return nil, refused
@@ -157,10 +157,10 @@ func (d *desk) setSourceState(params json.RawMessage) (any, *rpcError) {
 	return map[string]bool{"success": true}, nil
 }
 
-// maxSources bounds what a plugin says of its sources, in bytes.
+// maxSources limits the data about a plugin's sources, in bytes.
 const maxSources = 256 << 10
 
-// registerSources also serves a plugin that is not polled: when it is enabled.
+// registerSources also works without a poll: when the plugin is enabled.
 func (d *desk) registerSources(params json.RawMessage) (any, *rpcError) {
 	known := d.known.Releases
 	if known == nil {

@@ -10,24 +10,25 @@ import (
 	"github.com/longbox/longbox/shared/cut"
 )
 
-// Bounds of a process's log: bytes of a line, and lines within a minute.
+// Limits of a process's log: bytes per line, and lines per minute.
 const (
 	maxLogLine  = 2000
 	maxLogLines = 300
 )
 
-// stderr is where a process writes its log: its lines go to ours, as many as are allowed, and the last one is kept.
+// stderr receives the process's standard error. It copies its lines to our log, up to the limits, and keeps the last
+// one.
 type stderr struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
 	part  []byte
 	line  string
-	since time.Time // of the minute that lines are counted in
+	since time.Time // start of the minute in which lines are counted
 	lines int
 }
 
-// Write takes whole lines, cut off where they are long.
+// Write splits the data into lines and truncates long ones.
 func (l *stderr) Write(data []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +62,7 @@ func (l *stderr) tell(text string) {
 	}
 }
 
-// flush takes what has no end of line.
+// flush logs an incomplete last line.
 func (l *stderr) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,24 +17,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// sender sends requests to servers of others: to public addresses, or to those that the operator has configured.
+// sender sends requests to external servers: to public addresses, or to those that the operator has configured.
 type sender struct{ outside, trusted *http.Client }
 
-// sending makes a sender that connects to what the controls of each kind let it.
+// sending makes a sender whose connections the two controls check.
 func sending(outside, trusted func(network, address string, c syscall.RawConn) error) *sender {
 	return &sender{outside: once(fetching(outside)), trusted: once(fetching(trusted))}
 }
 
-// once is a client like that of pictures, which follows no redirect.
+// once returns the client of f without redirects.
 func once(f *fetcher) *http.Client {
 	f.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return f.client
 }
 
-// metadata are where clouds tell a machine its credentials. No server that anybody configures is there.
+// metadata are addresses at which clouds serve a machine's credentials. No configured server is there.
 var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("100.100.100.200")}
 
-// configured lets connections go to whatever may be a server of the operator's.
+// configured allows connections to any address that may be a server of the operator.
 func configured(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -47,7 +47,7 @@ func configured(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// web sends a request and answers with what the server says.
+// web sends a request and returns the server's response.
 func (s *sender) web(ctx context.Context, in *plug.WebRequest) (*plug.Answer, *plug.Fault) {
 	failed := func(err error) (*plug.Answer, *plug.Fault) {
 		return nil, plug.Failed(plug.FetchFailed, "The server cannot be asked: %v", err)
@@ -75,7 +75,7 @@ func (s *sender) web(ctx context.Context, in *plug.WebRequest) (*plug.Answer, *p
 	return &plug.Answer{Web: &plug.WebResponse{Status: res.StatusCode, ContentType: strings.ToValidUTF8(res.Header.Get("Content-Type"), ""), Body: data}}, nil
 }
 
-// request is what is sent, within the bounds.
+// request builds the request, within the limits.
 func request(ctx context.Context, in *plug.WebRequest) (*http.Request, error) {
 	switch {
 	case in.Method != http.MethodGet && in.Method != http.MethodPost:
@@ -114,7 +114,7 @@ func request(ctx context.Context, in *plug.WebRequest) (*http.Request, error) {
 	return r, nil
 }
 
-// inTime bounds the time of a request to the outside.
+// inTime limits the time of an external request.
 func inTime(ctx context.Context, call plug.Call) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, time.Duration(0)), defaultTimeout), defaultTimeout))
 }
