@@ -1,5 +1,5 @@
-// Command localstack runs the whole of Longbox on one machine, in the foreground: a private PostgreSQL and Redis, S3
-// gateways over a media bucket and the library folders, and every function, behind one port. Start it with make run.
+// Command localstack runs all of Longbox on one machine, in the foreground: a private PostgreSQL and Redis, S3 gateways
+// for the media bucket and the library folders, and every function, behind one port. Start it with make run.
 package main
 
 import (
@@ -22,10 +22,10 @@ func main() {
 }
 
 func run() error {
-	// A closed terminal must not end the system half-way through its orderly end.
+	// Writing to a closed terminal must not kill the system during its shutdown.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // Under nohup it is.
+	if !signal.Ignored(syscall.SIGHUP) { // It is under nohup.
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), ends...)
@@ -58,7 +58,7 @@ func run() error {
 	return nil
 }
 
-// announce prints the one line everybody waits for, and what to do first.
+// announce prints the line that says that Longbox is ready, and the first steps.
 func announce(ctx context.Context, s *stack.Stack, config stack.Config, console *supervise.Console) error {
 	for _, r := range s.Roots() {
 		console.Say("Longbox: serving %s (read-only)", r.Folder)
@@ -79,7 +79,7 @@ func announce(ctx context.Context, s *stack.Stack, config stack.Config, console 
 	return nil
 }
 
-// announceAdmin says what has become of LONGBOX_ADMIN. Where that cannot be told, Longbox runs all the same.
+// announceAdmin prints the result of LONGBOX_ADMIN. If it is unknown, Longbox runs anyway.
 func announceAdmin(ctx context.Context, s *stack.Stack, console *supervise.Console) {
 	can, err := s.AdminSignsIn(ctx)
 	switch {

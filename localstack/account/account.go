@@ -1,11 +1,11 @@
-// Package account decides as whom the processes of the one-machine system run.
+// Package account decides which user the processes of the one-machine system run as.
 //
-// PostgreSQL refuses to run as root, and nothing else needs to: started as root, every child runs as the system user
-// nobody (or as whoever already owns DATA_DIR/postgres); started as anybody else, children run as that user.
+// PostgreSQL refuses to run as root, and nothing else needs root. When started as root, every child runs as the system
+// user nobody, or as the owner of DATA_DIR/postgres. When started as another user, children run as that user.
 //
-// Two needs remain that only root has: entering a clone below a closed folder such as /root, and reading library
-// folders as they are. Both are met with one Linux capability, CAP_DAC_READ_SEARCH (read and enter everything, write
-// nothing), handed to the children that need it.
+// Two things still need root: entering a clone below a closed folder such as /root, and reading any library folder. For
+// both, the children that need it get the Linux capability CAP_DAC_READ_SEARCH, which allows reading and entering
+// everything but writing nothing.
 package account
 
 import (
@@ -21,20 +21,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Account is the user children run as.
+// Account is the user that children run as.
 type Account struct {
 	UID, GID int
-	// Switch is true when the supervisor is root and must change to the account for every child.
+	// Switch is true when the supervisor is root and must switch to the account for every child.
 	Switch bool
-	// enterAll is true when some folder on the way to our own files is closed to the account.
+	// enterAll is true when a parent folder of our own files is closed to the account.
 	enterAll bool
 }
 
-// errClosed is returned when the account cannot reach our files and the capability that would help is missing.
+// errClosed means that the account cannot reach our files and the necessary capability is missing.
 var errClosed = errors.New("folder closed to the unprivileged user")
 
-// Choose returns the account for a data folder and the folders its processes must be able to enter.
-// It returns errClosed when started as root without the capability to enter one of them.
+// Choose returns the account for a data folder. Its processes must be able to enter the given folders. It returns
+// errClosed when started as root without the capability to enter one of them.
 func Choose(dataDir string, enter ...string) (Account, error) {
 	if os.Geteuid() != 0 {
 		return Account{UID: os.Geteuid(), GID: os.Getegid()}, nil
@@ -60,7 +60,7 @@ func Choose(dataDir string, enter ...string) (Account, error) {
 	return a, nil
 }
 
-// unprivileged is the owner of an existing folder, otherwise nobody.
+// unprivileged returns the owner of an existing folder, otherwise nobody.
 func unprivileged(existing string) (Account, error) {
 	if uid, gid, err := owner(existing); err == nil && uid != 0 {
 		return Account{UID: uid, GID: gid, Switch: true}, nil
@@ -80,7 +80,7 @@ func unprivileged(existing string) (Account, error) {
 	return Account{UID: uid, GID: gid, Switch: true}, nil
 }
 
-// closedFolder returns the first folder on the way to dir that the account may not enter, or "".
+// closedFolder returns the first folder on the path to dir that the account may not enter, or "".
 func (a Account) closedFolder(dir string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -116,8 +116,8 @@ func (a Account) mayEnter(info os.FileInfo) bool {
 	}
 }
 
-// File makes a file of the account's (mode 0600) in one of its folders. What lies there by that name goes first: who
-// runs as the account may have put a link there, and root must neither write nor give away what that leads to.
+// File creates a file (mode 0600) for the account in one of its folders. It first removes an existing file: a process
+// of the account may have put a link there, and root must neither write to its target nor change the target's owner.
 func (a Account) File(path string, content []byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -133,7 +133,7 @@ func (a Account) File(path string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Folder creates a folder (mode 0700) that belongs to the account, or checks that an existing one does.
+// Folder creates a folder (mode 0700) for the account, or checks the owner of an existing one.
 func (a Account) Folder(path string) error {
 	if err := os.Mkdir(path, 0o700); err == nil {
 		if a.Switch {
@@ -147,7 +147,7 @@ func (a Account) Folder(path string) error {
 	if err != nil {
 		return err
 	}
-	if uid != a.UID && a.Switch { // the account is the owner of the database, or nobody where that is root's
+	if uid != a.UID && a.Switch { // the account is the owner of the database, or nobody if that is root
 		return fmt.Errorf("%s belongs to user id %d, not %d: if it was copied without owners and modes, copy it again with them (cp -a), or choose another DATA_DIR", path, uid, a.UID)
 	}
 	if uid != a.UID {
@@ -168,10 +168,9 @@ func owner(path string) (uid, gid int, err error) {
 	return int(st.Uid), int(st.Gid), nil
 }
 
-// Command prepares a child of the account, in a session of its own, that works in dir: Ctrl-C does not reach it, and
-// where Linux shares the processors out by session (autogroup), it has a part of its own, as each backend of Postgres
-// has. With readAll, or when our own files are behind a closed folder, it has the capability to read and enter
-// everything.
+// Command prepares a child of the account that works in dir. It has its own session, so that Ctrl-C does not reach it
+// and that it gets a CPU share of its own where Linux schedules by session (autogroup), like each Postgres backend.
+// With readAll, or when our own files are in a closed folder, it gets the capability to read and enter everything.
 func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
@@ -180,11 +179,11 @@ func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.C
 		return cmd
 	}
 	if readAll && !CanReadAll() {
-		return cmd // Root without the capability (some containers): a read-only process stays root.
+		return cmd // Root without the capability (some containers): a process that only reads stays root.
 	}
 	credential := &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}
 	if readAll || a.enterAll {
-		// The capability takes effect with the first exec, so the closed folder is entered from a shell after it.
+		// The capability takes effect with the first exec, so a shell after it enters the closed folder.
 		cmd = exec.Command("/bin/sh", append([]string{"-c", `cd "$1" && shift && exec "$@"`, "sh", dir, path}, args...)...)
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH}}
@@ -193,7 +192,7 @@ func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.C
 	return cmd
 }
 
-// CanReadAll reports whether this process holds CAP_DAC_READ_SEARCH and may hand it on.
+// CanReadAll reports whether this process has CAP_DAC_READ_SEARCH and may pass it on.
 func CanReadAll() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -11,11 +11,11 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// emptyPayload is the SHA-256 of no body.
+// emptyPayload is the SHA-256 of an empty body.
 const emptyPayload = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Bucket answers GET /<key> with an object of a bucket, signing as CloudFront's origin access control does. endpoint
-// is an S3 server with the bucket in the path.
+// Bucket answers GET /<key> with an object of a bucket. It signs like CloudFront's origin access control. endpoint is
+// an S3 server with the bucket in the path.
 func Bucket(endpoint, bucket, region string, credentials aws.CredentialsProvider) (http.Handler, error) {
 	target, err := url.Parse(endpoint)
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package cdn runs nginx in the place of CloudFront, to prove and to measure delivery by the CDN on one machine. It
-// does what the distribution in the cloud does, as docs/cdn.md describes that:
+// Package cdn runs nginx as a stand-in for CloudFront, to test and measure CDN delivery on one machine. It behaves like
+// the distribution in the cloud, as docs/cdn.md describes it:
 //
-//   - every request, those answered from the cache included, must carry a valid signature (auth_request to Verifier);
-//   - the key of the cache is the path as it came, without the query; no header of the client is passed on;
-//   - what the bucket does not have is asked of the media function; originals always are;
-//   - answers 200 are kept for a year whatever they say of themselves, others not at all;
-//   - concurrent misses of one object become one request.
+//   - Every request, also a cache hit, must have a valid signature (auth_request to Verifier).
+//   - The cache key is the path, unchanged, without the query. No header of the client is passed on.
+//   - Objects that the bucket lacks come from the media function. Originals always do.
+//   - Responses with status 200 are cached for a year, whatever their headers say; others are not cached.
+//   - Concurrent misses of one object become one request.
 package cdn
 
 import (
@@ -16,18 +16,18 @@ import (
 	"strings"
 )
 
-// Config is where the edge listens and what lies behind it. Addresses are host:port, spoken to by plain HTTP.
+// Config sets where the edge listens and its upstreams. Addresses are host:port, for plain HTTP.
 type Config struct {
-	Dir    string // its own folder, empty
+	Dir    string // an empty folder for nginx alone
 	Port   int    // on 127.0.0.1
 	Verify string // the Verifier
-	Bucket string // answers GET /<key> with an object of the media bucket, as the origin access control lets CloudFront
+	Bucket string // serves GET /<key> from the media bucket, like CloudFront's origin access
 	Media  string // the media function
-	Secret string // its ORIGIN_SECRET
-	Prefix string // its path in front of a key: /cdn
+	Secret string // ORIGIN_SECRET of the media function
+	Prefix string // path prefix of keys in the media function: /cdn
 }
 
-// Program finds nginx, which Debian puts outside a user's PATH.
+// Program finds nginx, which Debian installs outside a user's PATH.
 func Program() (string, error) {
 	if p, err := exec.LookPath("nginx"); err == nil {
 		return p, nil
@@ -39,7 +39,7 @@ func Program() (string, error) {
 	return debian, nil
 }
 
-// Write writes the configuration and returns the arguments to run nginx with, in the foreground.
+// Write writes the configuration and returns the arguments to run nginx in the foreground.
 func (c Config) Write() ([]string, error) {
 	path := filepath.Join(c.Dir, "nginx.conf")
 	if err := os.WriteFile(path, []byte(c.text()), 0o644); err != nil {
@@ -49,13 +49,13 @@ func (c Config) Write() ([]string, error) {
 }
 
 func (c Config) text() string {
-	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Dir) // as nginx reads it between quotes
+	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Dir) // nginx's escapes inside quotes
 	return strings.NewReplacer("{dir}", dir, "{port}", fmt.Sprint(c.Port), "{verify}", c.Verify, "{bucket}", c.Bucket,
 		"{media}", c.Media, "{secret}", c.Secret, "{prefix}", c.Prefix).Replace(config)
 }
 
-// The status of the cache (X-Cache) and who made the answer (X-Origin) are for tests. The log has no query: it holds
-// signatures.
+// X-Cache (cache status) and X-Origin (which upstream answered) are for tests. The log has no query, because queries
+// contain signatures.
 const config = `daemon off;
 worker_processes 1;
 pid "{dir}/pid";

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Verifier checks signed addresses as CloudFront does, for nginx's auth_request: 204 or 403.
+// Verifier checks signed URLs like CloudFront, for nginx's auth_request. It answers 204 or 403.
 type Verifier struct {
-	Scheme string // of the addresses that were signed
+	Scheme string // of signed URLs
 	Keys   map[string]*rsa.PublicKey
 	Now    func() time.Time
 }
 
-// ServeHTTP looks at X-Original-Uri and X-Original-Host.
+// ServeHTTP verifies X-Original-Uri and X-Original-Host.
 func (v Verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := v.Verify(r.Header.Get("X-Original-Host"), r.Header.Get("X-Original-Uri")); err != nil {
 		w.Header().Set("X-Reason", err.Error())
@@ -32,7 +32,7 @@ func (v Verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// unescape undoes CloudFront's base64 for addresses.
+// unescape decodes CloudFront's URL-safe base64.
 var unescape = strings.NewReplacer("-", "+", "_", "=", "~", "/")
 
 func decode(s string) ([]byte, error) {
@@ -53,7 +53,8 @@ type statement struct {
 	}
 }
 
-// Verify checks a request's address: the signature covers scheme, host, path and all of the query but itself.
+// Verify checks the URL of a request. The signature covers scheme, host, path and the query without the signature
+// itself.
 func (v Verifier) Verify(host, uri string) error {
 	path, query, _ := strings.Cut(uri, "?")
 	signed, rest := map[string]string{}, []string{}
@@ -115,7 +116,7 @@ func (v Verifier) Verify(host, uri string) error {
 	return nil
 }
 
-// match compares with a pattern of * and ?.
+// match matches s against a pattern of * and ?.
 func match(pattern, s string) bool {
 	for i := range len(pattern) {
 		switch c := pattern[i]; {

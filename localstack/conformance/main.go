@@ -1,8 +1,8 @@
-// Command conformance runs the suites of S3, SQS and object events against every store and queue that Longbox is
-// meant for, without containers, and prints a table of what each supports.
+// Command conformance runs the S3, SQS and object event suites against every store and queue that Longbox supports,
+// without containers, and prints a table of what each supports.
 //
-// The services are programs of .tools, which localstack/prepare.sh conformance installs. The suites are ordinary tests;
-// what a service lacks is a skipped test, anything else a failure.
+// The services are programs in .tools, which localstack/prepare.sh conformance installs. The suites are ordinary tests.
+// A feature that a service lacks is a skipped test, anything else a failure.
 package main
 
 import (
@@ -23,12 +23,12 @@ import (
 // suite is a set of tests.
 type suite struct {
 	title, pkg string
-	run, skip  string // patterns of tests
+	run, skip  string // test patterns
 }
 
 var (
 	stores  = &suite{title: "S3", pkg: "./shared/platform/blob", run: "TestConformance"}
-	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"} // those ask no service
+	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"} // these use no service
 	notices = &suite{title: "Object events", pkg: "./shared/domain/ingest", run: "^TestAnnouncements$"}
 	books   = &suite{title: "From upload to the list", pkg: "./shared/app/e2e", run: "^TestUploadIsIngest$"}
 	setup   = &suite{title: "Script of the containers' buckets and queues", pkg: "./localstack/compose", run: "^TestInit$"}
@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// test starts the service, runs its suites and adds to the table how each test ended.
+// test starts the service, runs its suites and adds the results to the table.
 func (s service) test(ctx context.Context, t *table) error {
 	env := append(os.Environ(), "E2E=process")
 	if s.start != nil {
@@ -74,13 +74,13 @@ func (s service) test(ctx context.Context, t *table) error {
 	return failures
 }
 
-// measured is what a test says of how long something took.
+// measured matches the durations that a test reports.
 var measured = regexp.MustCompile(`measured: (.+)`)
 
-// capital is where a word of a test's name begins.
+// capital matches the start of a word in a test's name.
 var capital = regexp.MustCompile(`[A-Z]`)
 
-// against runs the suite with the environment that names the service.
+// against runs the suite with the environment for the service.
 func (x *suite) against(ctx context.Context, name string, env []string, t *table) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "conformance", "-count=1", "-json", "-run", x.run, "-skip", x.skip, x.pkg)
 	cmd.Env = env
@@ -119,7 +119,7 @@ func (x *suite) against(ctx context.Context, name string, env []string, t *table
 	return lines.Err()
 }
 
-// table holds how the tests of each suite ended, in the order in which they ran first.
+// table holds the results of each suite's tests, in the order of their first run.
 type table struct {
 	rows   []row
 	failed bool

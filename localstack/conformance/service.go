@@ -18,18 +18,18 @@ const access, secret = "longboxtest", "longboxtestsecret"
 
 // place is where a service runs.
 type place struct {
-	dir     string // its own
-	address string // host:port where it listens
-	webhook string // host:port where the suites listen for what it posts
+	dir     string // the service's own folder
+	address string // host:port on which the service listens
+	webhook string // host:port on which the suites receive its notifications
 }
 
-// service is a store, a queue or both, and what is tested of it.
+// service is a store, a queue or both, with its suites.
 type service struct {
 	name   string
 	suites []*suite
-	start  func(p place) *exec.Cmd // nil: the suites start it themselves
+	start  func(p place) *exec.Cmd // nil: the suites start it
 	health string                  // path
-	env    func(p place) []string  // of the suites
+	env    func(p place) []string  // environment of the suites
 }
 
 var services = []service{
@@ -52,18 +52,18 @@ func minio(p place) *exec.Cmd {
 	return cmd
 }
 
-// localstack runs the package as its container does, but in a folder of its own and on loopback alone: its other server
-// listens everywhere whatever it is told. Unlike the default it checks signatures.
+// localstack runs the package like its container, but in its own folder and on loopback only: its other server always
+// listens on all interfaces. Unlike by default, it checks signatures.
 func localstack(p place) *exec.Cmd {
 	cmd := exec.Command(".tools/localstack/bin/python", "-m", "localstack.runtime.main")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "FILESYSTEM_ROOT=" + p.dir, "OVERRIDE_IN_DOCKER=0",
 		"GATEWAY_SERVER=hypercorn", "GATEWAY_LISTEN=" + p.address, "LOCALSTACK_HOST=" + p.address, "DNS_ADDRESS=0",
 		"SERVICES=s3,sqs", "STRICT_SERVICE_LOADING=1", "EAGER_SERVICE_LOADING=1", "S3_SKIP_SIGNATURE_VALIDATION=0",
-		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1"} // asks nobody for anything
+		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1"} // no requests to the internet
 	return cmd
 }
 
-// serve starts the service and waits until it answers.
+// serve starts the service and waits until it is ready.
 func (s service) serve(ctx context.Context) (env []string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "longbox-conformance-")
 	if err != nil {
@@ -115,7 +115,7 @@ func tail(log string) string {
 	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
-// free is an address on loopback where nobody listens now.
+// free returns a free loopback address.
 func free() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 
 const aws = "AWS"
 
-// protocols are the suites of which AWS documents what they test.
+// protocols are the suites whose behaviour AWS documents.
 var protocols = []*suite{stores, queues, notices}
 
-// document fills the column of AWS, which is not run, with what it documents: all of it.
+// document fills the column of AWS, which is not tested, with what AWS documents: full support.
 func (t *table) document() {
 	for _, r := range t.rows {
 		if slices.Contains(protocols, r.suite) {

@@ -1,6 +1,6 @@
-// Command dist builds every function for deployment: stripped binaries in dist/<name>/bootstrap and, for Lambda, the
-// same in dist/<name>.zip. Functions without libvips are static; those with it (media, worker) run in the container
-// images under infra, or with libvips in a layer.
+// Command dist builds every function for deployment: stripped binaries in dist/<name>/bootstrap and, for Lambda, zips
+// of them in dist/<name>.zip. Functions without libvips are static. Those with libvips (media, worker) run in the
+// container images under infra, or with libvips in a layer.
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// program is one binary: its package, and whether it is linked with libvips.
+// program is one binary: its package, and whether it links libvips.
 type program struct {
 	name, path string
 	vips       bool
 	zipped     bool // The relay is no Lambda function; plugin needs an image with the programs that it starts.
-	arm        bool // For another processor than this machine's.
+	arm        bool // Cross-compile for ARM.
 }
 
 var programs = []program{
@@ -81,8 +81,8 @@ func (p program) build(dir string) error {
 	return nil
 }
 
-// unstamped is the flag to build without the commit where git tells nothing of it, as to root in the clone of another
-// user: Go does not build then.
+// unstamped returns the flag to build without the commit if git fails, for example for root in another user's clone:
+// otherwise the build fails.
 func unstamped() []string {
 	if exec.Command("git", "rev-parse", "--git-dir").Run() != nil {
 		return []string{"-buildvcs=false"}
@@ -90,7 +90,7 @@ func unstamped() []string {
 	return nil
 }
 
-// pack writes a zip with one executable, the same bytes for the same binary, and returns its size in bytes.
+// pack writes a zip with one executable and returns its size in bytes. The same binary gives the same bytes.
 func pack(binary, path string) (size int64, err error) {
 	in, err := os.Open(binary)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package front is the one door of the one-machine system: a reverse proxy that sends each request to the function
-// that answers it, as the CDN and the API gateway do in the cloud, and the server of a web application's files.
+// Package front is the public entry of the one-machine system. It is a reverse proxy that routes each request to its
+// function, like the CDN and the API gateway in the cloud, and it serves the files of a web application.
 package front
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/hops"
 )
 
-// Targets are what is behind the front: the addresses (host:port) of the functions, and a web application (nil: none).
+// Targets are the backends: the addresses (host:port) of the functions, and a web application (nil: none).
 type Targets struct {
 	API, Media, Relay string
 	Web               *Web
 }
 
-// Front listens from its creation, answers 503 until it is opened, and proxies from then on.
+// Front listens from its creation on. It answers 503 until it is opened, then it proxies.
 type Front struct {
 	listener net.Listener
 	server   *http.Server
@@ -36,15 +36,15 @@ type Front struct {
 	done     chan error
 }
 
-// Limits of what a client may send before a function sees it.
+// Limits for receiving a request before a function sees it.
 const (
 	headerPatience = 10 * time.Second
-	bodyPatience   = 30 * time.Second // with the header
+	bodyPatience   = 30 * time.Second // includes the header
 	headerLimit    = 64 << 10
 	idlePatience   = 2 * time.Minute
 )
 
-// Listen takes the port. A port that is taken is an error that says what to do.
+// Listen opens the port. If the port is in use, the error says what to do.
 func Listen(bind string, port int) (*Front, error) {
 	config := net.ListenConfig{Control: deaf.Limit}
 	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(bind, fmt.Sprint(port)))
@@ -59,8 +59,9 @@ func Listen(bind string, port int) (*Front, error) {
 	f.server = &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*f.handler.Load()).ServeHTTP(w, r) }),
 		ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience, MaxHeaderBytes: headerLimit, IdleTimeout: idlePatience,
-		// No write timeout: event streams stay open for days. Whoever reads nothing is cut off by the kernel.
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // Clients that hang up are no news.
+		// No write timeout: event streams stay open for days. The kernel closes connections of clients that do not
+		// read.
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // Disconnecting clients are normal.
 	}
 	go func() { f.done <- f.server.Serve(l) }()
 	return f, nil
@@ -68,19 +69,19 @@ func Listen(bind string, port int) (*Front, error) {
 
 func (f *Front) answer(h http.Handler) { f.handler.Store(&h) }
 
-// Port is the port the front listens on.
+// Port returns the port that the front listens on.
 func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// Open starts to proxy for clients that come through so many trusted proxies. Failures to reach a function are reported
-// once each by report.
+// Open starts to proxy for clients behind this many trusted proxies. It calls report once for each function that is
+// unreachable.
 func (f *Front) Open(t Targets, trusted int, report func(format string, args ...any)) {
 	f.answer(Proxy(t, trusted, report))
 }
 
-// Drain stops taking new connections. Requests under way go on until Close.
-func (f *Front) Drain(ctx context.Context) { _ = f.server.Shutdown(ctx) } // Its only error is that of ctx.
+// Drain stops accepting connections. Running requests continue until Close.
+func (f *Front) Drain(ctx context.Context) { _ = f.server.Shutdown(ctx) } // The only error is that of ctx.
 
-// Close cuts what is left.
+// Close closes the remaining connections.
 func (f *Front) Close() error {
 	if err := f.server.Close(); err != nil {
 		return err
@@ -98,7 +99,7 @@ func unavailable(w http.ResponseWriter, message string) {
 	refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", message)
 }
 
-// refuse answers in the shape of every other error of the interface.
+// refuse responds in the API's error format.
 func refuse(w http.ResponseWriter, status int, word, message string) {
 	later := ""
 	if status == http.StatusServiceUnavailable {
@@ -107,22 +108,22 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // A client that left.
+	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // The client may have left.
 }
 
-// Proxy is the handler that sends each request to its function, and tells it who the client is before so many trusted
-// proxies.
+// Proxy returns the handler that routes each request to its function, and passes on the client's address as reported by
+// this many trusted proxies.
 func Proxy(t Targets, trusted int, report func(format string, args ...any)) http.Handler {
 	transport := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 2 * time.Second, Control: deaf.Near}).DialContext,
 		MaxIdleConnsPerHost: 256, IdleConnTimeout: 30 * time.Second, // Shorter than the functions keep them.
-		DisableCompression: true, // Bodies pass as they are.
+		DisableCompression: true, // Bodies pass unchanged.
 		WriteBufferSize:    32 << 10, ReadBufferSize: 32 << 10,
 	}
 	proxies := map[string]http.Handler{
 		api:   to(api, t.API, transport, 32<<10, trusted, report),
-		media: to(media, t.Media, transport, 256<<10, trusted, report), // Pages: fewer turns between the processes.
-		relay: to(relay, t.Relay, transport, 4<<10, trusted, report),   // Held as long as somebody listens.
+		media: to(media, t.Media, transport, 256<<10, trusted, report), // For pages: fewer switches between the processes.
+		relay: to(relay, t.Relay, transport, 4<<10, trusted, report),   // Held as long as a client is connected.
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if t.Web != nil && t.Web.has(r.Method, r.URL.Path) {
@@ -134,15 +135,15 @@ func Proxy(t Targets, trusted int, report func(format string, args ...any)) http
 			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
 			r.Body = b
 		}
-		// Else the first bytes of an answer close the body of the request, which the transport may still be reading to
-		// its end: it then gives the connection up, and cuts the answer off. Not every protocol has the choice, or
-		// needs it.
+		// Without full duplex, the first bytes of a response close the request's body while the transport may still be
+		// reading it. The transport then drops the connection, which truncates the response. Some protocols lack the
+		// option or do not need it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		proxies[target(r.Method, r.URL.Path)].ServeHTTP(w, r)
 	})
 }
 
-// to sends requests to one function, and copies its answers through buffers of so many bytes.
+// to proxies requests to one function. It copies responses with buffers of this size.
 func to(name, address string, transport http.RoundTripper, size, trusted int, report func(string, ...any)) http.Handler {
 	base := &url.URL{Scheme: "http", Host: address}
 	proxy := &httputil.ReverseProxy{
@@ -150,10 +151,10 @@ func to(name, address string, transport http.RoundTripper, size, trusted int, re
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(base)
-			p.Out.Host = p.In.Host // The host names the tenant.
+			p.Out.Host = p.In.Host // The host identifies the tenant.
 			p.Out.URL.RawQuery = p.In.URL.RawQuery
-			// The functions trust the front alone: it says itself what is true of what a client or a proxy says of hops
-			// before it. (Forwarded and X-Forwarded-For, -Host and -Proto are dropped already.)
+			// The functions trust only the front, which sets these headers itself instead of passing on those of
+			// clients or proxies. (Forwarded and X-Forwarded-For, -Host and -Proto are dropped already.)
 			for _, h := range []string{"X-Real-Ip", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Scheme", "True-Client-Ip"} {
 				p.Out.Header.Del(h)
 			}
@@ -174,7 +175,7 @@ func to(name, address string, transport http.RoundTripper, size, trusted int, re
 			}
 		}
 		if gone {
-			panic(http.ErrAbortHandler) // Else it would be told 200, with nothing in it.
+			panic(http.ErrAbortHandler) // Otherwise the client would get an empty 200.
 		}
 		if !broken.Swap(true) {
 			report("Longbox: %s cannot be reached: %v", name, err)
@@ -184,14 +185,14 @@ func to(name, address string, transport http.RoundTripper, size, trusted int, re
 	proxy.ModifyResponse = func(res *http.Response) error {
 		broken.Store(false)
 		if b, ok := res.Request.Context().Value(bodyKey{}).(*body); ok && !b.read.Load() {
-			res.Header.Set("Connection", "close") // What is left of the body is not the next request.
+			res.Header.Set("Connection", "close") // The rest of the body must not be read as the next request.
 		}
 		return nil
 	}
 	return proxy
 }
 
-// body is that of a request, and what kept it from being read to its end.
+// body is a request body that records its read error.
 type body struct {
 	io.ReadCloser
 	read atomic.Bool // to its end
@@ -214,7 +215,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failure is the error of a read, of one that is under way too where it is about to end: with the connection, and the
+// failure returns the error of a read. With ends it waits for a running read, which ends with the connection and the
 // request.
 func (b *body) failure(ends bool) error {
 	if ends {
@@ -226,9 +227,9 @@ func (b *body) failure(ends bool) error {
 	return b.err
 }
 
-// refuseBody answers a request whose body did not come whole.
+// refuseBody responds to a request with an incomplete body.
 func refuseBody(w http.ResponseWriter, failure error) {
-	w.Header().Set("Connection", "close") // What comes after it is not the next request.
+	w.Header().Set("Connection", "close") // The rest must not be read as the next request.
 	if errors.Is(failure, os.ErrDeadlineExceeded) {
 		refuse(w, http.StatusRequestTimeout, "RequestTimeout", "The body of the request took too long to arrive; send it again, or in smaller parts")
 		return
@@ -236,7 +237,7 @@ func refuseBody(w http.ResponseWriter, failure error) {
 	refuse(w, http.StatusBadRequest, "BadRequest", "The body of the request did not come whole; send it again")
 }
 
-// bufferPool reuses the buffers that bodies are copied through.
+// bufferPool reuses the buffers for copying bodies.
 type bufferPool struct {
 	size int
 	pool sync.Pool

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// The functions behind the front.
+// Functions behind the front.
 const (
 	api   = "api"
 	media = "media"
 	relay = "sse-relay"
 )
 
-// pictured are what has a cover.
+// pictured are the resources that have a cover.
 var pictured = []string{"books", "series", "libraries", "collections", "readlists"}
 
-// target names the function that answers a request: event streams go to the relay, images and downloads to the media
-// function, everything else to the API.
+// target returns the function for a request. Event streams go to the relay, images and downloads to the media function,
+// everything else to the API.
 func target(method, path string) string {
 	if method != http.MethodGet && method != http.MethodHead {
 		return api
@@ -26,7 +26,7 @@ func target(method, path string) string {
 		return media
 	}
 	prefix, rest, ok := strings.Cut(path, "/api/v1/")
-	if !ok || strings.Count(prefix, "/") > 1 { // one word before it is the Komga-compatible interface
+	if !ok || strings.Count(prefix, "/") > 1 { // one word before it is the Komga-compatible API
 		return api
 	}
 	switch part := strings.Split(rest, "/"); {
@@ -44,7 +44,7 @@ func target(method, path string) string {
 		return media
 	case prefix == "" && len(part) == 5 && strings.HasPrefix(rest, "user/exports/series/") && part[4] == "download":
 		return media
-	case prefix == "" && rest == "admin/cleanup-orphans/stats": // only media may list what it counts
+	case prefix == "" && rest == "admin/cleanup-orphans/stats": // only media may list the objects that this counts
 		return media
 	case len(part) == 3 && part[2] == "thumbnail" && slices.Contains(pictured, part[0]):
 		return media

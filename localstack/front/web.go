@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// ours are the first words of the paths that Longbox answers itself, besides those that settings choose.
+// ours are the first path segments that belong to Longbox, besides configured ones.
 var ours = []string{"api", "opds", "health", "koreader", "verify-email"}
 
-// entry is the file that a web application begins with.
+// entry is the start page of a web application.
 const entry = "index.html"
 
-// Web is a web application: the folder that its build made, with an index.html.
+// Web is a web application: its build folder with an index.html.
 type Web struct {
 	folder string
-	docs   string // the path where Longbox describes itself
+	docs   string // path of the API documentation
 }
 
-// NewWeb takes the folder of a web application, and the path of Longbox' description, which is not the application's. A
-// folder without an index.html is an error that says what to do.
+// NewWeb opens the folder of a web application. docs is the path of the API documentation, which the application does
+// not get. If the folder has no index.html, the error says what to do.
 func NewWeb(folder, docs string) (*Web, error) {
 	w := &Web{folder, docs}
 	f, _, err := w.open(entry)
@@ -35,8 +35,8 @@ func NewWeb(folder, docs string) (*Web, error) {
 	return w, f.Close()
 }
 
-// has tells whether the application answers a request: one that reads, at no path of Longbox. Settings choose the word
-// before /api where apps made for Komga ask.
+// has reports whether the application serves a request: a GET or HEAD outside Longbox's paths. The word before /api,
+// for apps made for Komga, is configurable.
 func (w *Web) has(method, p string) bool {
 	if method != http.MethodGet && method != http.MethodHead || strings.HasPrefix(p+"/", w.docs+"/") {
 		return false
@@ -45,9 +45,9 @@ func (w *Web) has(method, p string) bool {
 	return !slices.Contains(ours, part[0]) && (len(part) == 1 || part[1] != "api")
 }
 
-// ServeHTTP answers with the file of the path, and with index.html where there is none, since the application knows its
-// own paths. Hidden files, and what links lead to outside of the folder, are not there. Browsers ask each time whether
-// a file is still the same, so that a new build is seen at once.
+// ServeHTTP serves the file at the path, or index.html if there is none, because the application routes its own paths.
+// It serves no hidden files and no links to outside the folder. Browsers revalidate files on each request, so that a
+// new build is visible at once.
 func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	f, info, err := w.open(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"))
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
-	if path.Ext(info.Name()) == ".webmanifest" { // unknown to many systems
+	if path.Ext(info.Name()) == ".webmanifest" { // many systems do not know this type
 		h.Set("Content-Type", "application/manifest+json")
 	}
 	http.ServeContent(res, r, info.Name(), info.ModTime(), f)

@@ -9,15 +9,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/confine"
 )
 
-// every is how often Follow looks at the roots.
+// every is the interval at which Follow checks the roots.
 const every = 5 * time.Second
 
-// Confined tells why the gateway may read files outside of the roots, to which links in them lead; nil where it may
-// not.
+// Confined returns why the gateway can read files outside the roots through links, or nil if it cannot.
 func (g *Gateway) Confined() error { return confine.Possible(g.program) }
 
-// Follow has the gateway started again when another folder has taken the place of a root, as when a disk is mounted:
-// it may read the folders that were there when it was started. It returns when the context ends.
+// Follow restarts the gateway when another folder appears at a root, for example when a disk is mounted: the gateway
+// may only read the folders that existed at its start. It returns when ctx ends.
 func (g *Gateway) Follow(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -47,7 +46,7 @@ func (g *Gateway) Follow(ctx context.Context) {
 	}
 }
 
-// look is what is at the roots now; nil where nothing is.
+// look returns the folders at the roots now; nil for a missing one.
 func look(roots []library.Root) []os.FileInfo {
 	out := make([]os.FileInfo, len(roots))
 	for i, r := range roots {

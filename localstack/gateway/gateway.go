@@ -1,5 +1,5 @@
-// Package gateway runs the two S3 gateways of the one-machine system: one for the media bucket, which Longbox writes,
-// and one that serves the library folders as they are and refuses every write.
+// Package gateway runs the two S3 gateways of the one-machine system: one for the media bucket, to which Longbox
+// writes, and a read-only one for the library folders.
 package gateway
 
 import (
@@ -32,9 +32,9 @@ const Bucket = "longbox-media"
 // Region is the region both gateways answer for.
 const Region = "us-east-1"
 
-// A gateway makes a buffer for every range that it answers, of 1 MB where it is not told otherwise, and with its small
-// heap that alone is a collection of garbage every few requests. With these, the last 64 KB of a book cost it 0.2 ms
-// of a processor instead of 0.8 to 1.1, and a page of 1.4 MB 0.65 instead of 1.4 to 1.8.
+// Tuning of the gateway. By default it allocates a buffer of 1 MB per range request. With its small heap this alone
+// causes a garbage collection every few requests. With these settings, the last 64 KB of a book take 0.2 ms of CPU
+// instead of 0.8 to 1.1, and a page of 1.4 MB takes 0.65 ms instead of 1.4 to 1.8.
 const (
 	bufferSize = "65536"
 	garbage    = "GOGC=400"
@@ -44,19 +44,19 @@ const (
 type Gateway struct {
 	name    string
 	program string
-	self    string // this program, which confines the other
+	self    string // this program, which confines the gateway
 	port    int
 	backend []string
 	dir     string
 	readAll bool
-	roots   []library.Root // what it may read, where it is confined
-	seen    []os.FileInfo  // what was there when it was started last; nil where nothing was
+	roots   []library.Root // roots that it may read when confined
+	seen    []os.FileInfo  // folders at its last start; nil for a missing one
 	renew   chan string
 	account account.Account
 	secrets secret.Set
 }
 
-// Program finds the gateway: in the tools folder of the clone, otherwise on the PATH.
+// Program finds the gateway in the tools folder of the clone, otherwise in PATH.
 func Program(tools string) (string, error) {
 	own := filepath.Join(tools, "versitygw")
 	if _, err := os.Stat(own); err == nil {
@@ -69,8 +69,8 @@ func Program(tools string) (string, error) {
 	return found, nil
 }
 
-// Media is the read-write gateway over <dataDir>/s3/media. Object metadata is kept in a folder beside, so that no
-// file system without extended attributes is a problem.
+// Media is the read-write gateway over <dataDir>/s3/media. It keeps object metadata in a separate folder, so that the
+// file system needs no extended attributes.
 func Media(dataDir, program string, port int, a account.Account, s secret.Set) (*Gateway, error) {
 	dir := filepath.Join(dataDir, "s3")
 	media, meta := filepath.Join(dir, "media"), filepath.Join(dir, "meta")
@@ -81,14 +81,14 @@ func Media(dataDir, program string, port int, a account.Account, s secret.Set) (
 	}
 	return &Gateway{
 		name: "media-s3", program: program, port: port, dir: dir, account: a, secrets: s,
-		// One process writes, so no lock files are needed.
+		// There is only one writer, so no lock files are needed.
 		backend: []string{"posix", "--io-buffer-size", bufferSize, "--sidecar", meta, "--disable-object-lock-file", media},
 	}, nil
 }
 
-// Library is the read-only gateway over the roots. Nothing can be written through it, for three reasons, each
-// sufficient: it refuses every write, the kernel refuses them (see confine), and started as root it runs as a user who
-// may read all and write nothing. It follows symbolic links; the kernel refuses what lies outside of all roots.
+// Library is the read-only gateway over the roots. Three independent measures prevent writes: the gateway refuses them,
+// the kernel refuses them (see confine), and when started as root it runs as a user who may read everything and write
+// nothing. It follows symbolic links; the kernel refuses files outside the roots.
 func Library(dataDir, program string, port int, roots []library.Root, a account.Account, s secret.Set) (*Gateway, error) {
 	dir := filepath.Join(dataDir, "roots")
 	if err := removeLinks(dir); err != nil {
@@ -113,8 +113,8 @@ func Library(dataDir, program string, port int, roots []library.Root, a account.
 	}, nil
 }
 
-// removeLinks removes the folder of links that an earlier start made, and nothing else: a folder of that name in what
-// somebody chose for DATA_DIR may hold books.
+// removeLinks removes the folder of links from an earlier version, and nothing else: in a DATA_DIR of the user's
+// choice, a folder of this name may hold books.
 func removeLinks(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -135,12 +135,12 @@ func removeLinks(dir string) error {
 	return os.Remove(dir)
 }
 
-// Endpoint is the gateway's address.
+// Endpoint returns the gateway's URL.
 func (g *Gateway) Endpoint() string { return "http://" + g.address() }
 
 func (g *Gateway) address() string { return "127.0.0.1:" + strconv.Itoa(g.port) }
 
-// Spec is how the gateway runs. It has nothing to save: writes are on disk when they are answered.
+// Spec returns how to run the gateway. It has nothing to save at its end: writes are on disk before the response.
 func (g *Gateway) Spec() supervise.Spec {
 	args := []string{"--port", g.address(), "--region", Region, "--keep-alive", "--quiet", "--health", "/health"}
 	if g.readAll {
@@ -156,12 +156,12 @@ func (g *Gateway) Spec() supervise.Spec {
 			"ROOT_ACCESS_KEY_ID="+g.secrets.S3AccessKey, "ROOT_SECRET_ACCESS_KEY="+g.secrets.S3SecretKey),
 		Account: g.account, ReadAll: g.readAll, Quiet: true,
 		Stop: syscall.SIGTERM, Grace: 3 * time.Second, Orphan: syscall.SIGKILL,
-		Drain: 15 * time.Second, // it ends what it answers after ten by itself
+		Drain: 15 * time.Second, // it closes running requests after ten by itself
 		Ready: supervise.Healthy(g.Endpoint() + "/health"), Patience: 30 * time.Second,
 	}
 }
 
-// Client speaks to the gateway.
+// Client returns an S3 client for the gateway.
 func (g *Gateway) Client() *s3.Client {
 	return s3.New(s3.Options{
 		Region: Region, BaseEndpoint: aws.String(g.Endpoint()), UsePathStyle: true,
@@ -170,7 +170,7 @@ func (g *Gateway) Client() *s3.Client {
 	})
 }
 
-// EnsureBucket makes the media bucket where it is missing.
+// EnsureBucket creates the media bucket if it is missing.
 func (g *Gateway) EnsureBucket(ctx context.Context) error {
 	_, err := g.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(Bucket)})
 	var owned *types.BucketAlreadyOwnedByYou

@@ -1,4 +1,4 @@
-// Package library turns the folders a person names into read-only library roots.
+// Package library turns folders given by the user into read-only library roots.
 package library
 
 import (
@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// Root is one folder, served as it is, and the name of the bucket that serves it.
+// Root is a folder and the name of the bucket that serves it.
 type Root struct{ Folder, Bucket string }
 
-// most is the largest number of roots.
+// most is the maximum number of roots.
 const most = 100
 
-// Roots checks the folders and names their buckets. A name stays the same as long as the path does.
-// The data folder may not lie inside a root: its secrets would be served with the books.
+// Roots checks the folders and names their buckets. The name depends only on the path. The data folder must not be
+// inside a root: its secrets would be served with the books.
 func Roots(folders []string, dataDir string) ([]Root, error) {
 	if len(folders) > most {
 		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are possible", len(folders), most)
@@ -91,8 +91,8 @@ func checkApart(folder, dataDir string) error {
 	return nil
 }
 
-// bucket makes a valid bucket name (3–63 lower-case letters, digits and hyphens) from the folder's name, made unique
-// by a hash of its path.
+// bucket returns a valid bucket name (3–63 lower-case letters, digits and hyphens) from the folder's name and a hash of
+// its path.
 func bucket(folder string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(filepath.Base(folder)) {
@@ -114,7 +114,7 @@ func bucket(folder string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Environment is the value of LIBRARY_ROOTS: folder=bucket pairs separated by semicolons.
+// Environment returns the value of LIBRARY_ROOTS: folder=bucket pairs separated by semicolons.
 func Environment(roots []Root) string {
 	pairs := make([]string, len(roots))
 	for i, r := range roots {

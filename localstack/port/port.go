@@ -10,20 +10,19 @@ import (
 	"strconv"
 )
 
-// The ranges lie below the one from which Linux takes ports of outgoing connections (32768 and up), so that a port
-// found free stays free until the process it is meant for listens on it. Free gives from the first, Own from blocks in
-// the rest.
+// The ranges are below Linux's range for outgoing connections (32768 and up), so that a free port stays free until its
+// process listens. Free uses the first part, Own uses blocks of the rest.
 const (
 	lowest  = 21000
 	highest = 23999
 	blocks  = 125
-	block   = 64 // ports; the first is held
+	block   = 64 // ports; the first one is the lock
 )
 
-// most is the largest number of ports Free gives at once.
+// most limits the ports of one call of Free.
 const most = 1000
 
-// Free returns n (up to most) different ports that nothing listens on.
+// Free returns n (up to most) different free ports.
 func Free(n int) ([]int, error) {
 	if n > most {
 		return nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, most)
@@ -44,8 +43,8 @@ func Free(n int) ([]int, error) {
 	return ports, nil
 }
 
-// Own returns n (up to 63) different ports that nothing listens on, and what keeps every other Longbox from being given
-// one of them until it is closed: two that start at the same moment look before either listens.
+// Own returns n (up to 63) different free ports. Until hold is closed, no other Longbox gets any of them: two that
+// start at the same moment would both find the ports free.
 func Own(n int) (ports []int, hold io.Closer, err error) {
 	if n >= block {
 		return nil, nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, block-1)
@@ -66,7 +65,7 @@ func Own(n int) (ports []int, hold io.Closer, err error) {
 	return nil, nil, errors.New("found no block of free ports from " + strconv.Itoa(highest+1) + " to " + strconv.Itoa(highest+blocks*block))
 }
 
-// free are the first n ports of a range that nothing listens on, or as many as there are.
+// free returns the first n free ports of a range, or as many as there are.
 func free(from, to, n int) (ports []int) {
 	for p := from; p <= to && len(ports) < n; p++ {
 		if l, err := listen(p); err == nil {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// oldest is the first PostgreSQL major version Longbox runs on.
+// oldest is the oldest supported major version of PostgreSQL.
 const oldest = 15
 
-// programFolders is where Debian and Ubuntu put the servers, one folder per major version.
+// programFolders matches the server programs of Debian and Ubuntu, one folder per major version.
 const programFolders = "/usr/lib/postgresql/*/bin"
 
-// programs returns the folder of the server programs, of those that match pattern: those of the version that made the
-// cluster in dir, or the newest ones when there is none yet.
+// programs returns the folder of the server programs among those that match pattern. It chooses the version of the
+// cluster in dir, or the newest one without a cluster.
 func programs(pattern, dir string) (string, error) {
 	found, err := filepath.Glob(pattern)
 	if err != nil {
@@ -33,7 +33,7 @@ func programs(pattern, dir string) (string, error) {
 			continue // A version before 10, such as 9.6.
 		}
 		if _, err := os.Stat(filepath.Join(bin, "initdb")); err != nil {
-			continue // Removed, but its folder stayed.
+			continue // Removed, but its folder remains.
 		}
 		if version == made {
 			return bin, nil
@@ -53,7 +53,7 @@ func programs(pattern, dir string) (string, error) {
 	return best, nil
 }
 
-// clusterVersion reads the major version of an existing cluster, 0 when there is none.
+// clusterVersion reads the major version of an existing cluster, or 0 without one.
 func clusterVersion(dir string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, "PG_VERSION"))
 	if errors.Is(err, os.ErrNotExist) {

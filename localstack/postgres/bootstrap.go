@@ -12,11 +12,10 @@ import (
 
 const database = "longbox"
 
-// role is a login without any special right; what each may touch is decided by the schema.
+// role is a login role without special rights. The schema decides what it may access.
 type role struct{ name, password string }
 
-// Bootstrap makes the roles and the database where they are missing. It runs at every start and changes nothing that
-// is there.
+// Bootstrap creates missing roles and the database. It runs at every start and does not change existing ones.
 func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
 	conn, err := c.connect(ctx, "postgres")
 	if err != nil {
@@ -42,8 +41,8 @@ func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
 	return nil
 }
 
-// ensure creates the role. Names and generated passwords are letters and digits, so they need no quoting (which
-// "create role" has no parameters for).
+// ensure creates the role. "create role" takes no parameters, but names and generated passwords are letters and digits,
+// so they need no quoting.
 func (r role) ensure(ctx context.Context, conn *pgx.Conn) error {
 	there, err := schema.Exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", r.name)
 	if err != nil || there {

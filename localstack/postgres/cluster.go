@@ -1,5 +1,5 @@
-// Package postgres makes and runs the private PostgreSQL cluster of the one-machine system. It never touches a
-// system-wide server: its own data folder, its own port and socket, loopback only.
+// Package postgres creates and runs the private PostgreSQL cluster of the one-machine system. It never touches a
+// system-wide server: it has its own data folder, port and socket, on loopback only.
 package postgres
 
 import (
@@ -29,19 +29,19 @@ type Cluster struct {
 	scratch string // A folder of the account for short-lived files.
 	bin     string
 	port    int
-	socket  bool // It listens in scratch too, and is reached there.
+	socket  bool // It also listens on a socket in scratch, which clients use.
 	account account.Account
 	secrets secret.Set
-	version string // of the server, once it was bootstrapped
+	version string // server version, set by Bootstrap
 }
 
-// KeepsPlansApart tells whether programs may keep plans in the server's sessions: see db.KeepsPlansApart.
+// KeepsPlansApart reports whether programs may cache plans in the server's sessions: see db.KeepsPlansApart.
 func (c *Cluster) KeepsPlansApart() bool { return db.KeepsPlansApart(c.version) }
 
 const superuser = "longbox_super"
 
-// New describes the cluster in <dataDir>/postgres, to listen on 127.0.0.1:port, and where that is possible on a Unix
-// socket in scratch, which the connection strings name then.
+// New describes the cluster in <dataDir>/postgres. It listens on 127.0.0.1:port and, if possible, on a Unix socket in
+// scratch, which the connection strings then use.
 func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*Cluster, error) {
 	dir := filepath.Join(dataDir, "postgres")
 	bin, err := programs(programFolders, dir)
@@ -53,13 +53,14 @@ func New(dataDir, scratch string, port int, a account.Account, s secret.Set) (*C
 	return &Cluster{dir: dir, scratch: scratch, bin: bin, port: port, socket: usable, account: a, secrets: s}, nil
 }
 
-// Exists reports whether the cluster was made before.
+// Exists reports whether the cluster was created before.
 func (c *Cluster) Exists() bool {
 	_, err := os.Stat(filepath.Join(c.dir, "PG_VERSION"))
 	return err == nil
 }
 
-// Init makes the cluster. It is made beside and renamed, so that a start that is cut short leaves nothing half done.
+// Init creates the cluster. It creates it under another name and renames it, so that an interrupted start leaves
+// nothing half done.
 func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) error {
 	fresh := c.dir + ".new"
 	if err := removeLeft(ctx, fresh, os.RemoveAll); err != nil {
@@ -88,8 +89,8 @@ func (c *Cluster) Init(ctx context.Context, supervisor *supervise.Supervisor) er
 	return nil
 }
 
-// removeLeft removes what a start that was killed has left in dir. The programs that its initdb had started write there
-// until they notice, a moment later.
+// removeLeft removes what an interrupted Init left in dir. The programs that its initdb started may still write there
+// for a moment.
 func removeLeft(ctx context.Context, dir string, remove func(string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -106,7 +107,7 @@ func removeLeft(ctx context.Context, dir string, remove func(string) error) erro
 	}
 }
 
-// settings are modest: a few hundred megabytes at most, and nothing that risks committed data.
+// settings are modest: at most a few hundred megabytes, and nothing that risks committed data.
 var settings = []string{
 	"listen_addresses=127.0.0.1", "max_connections=60",
 	"shared_buffers=128MB", "work_mem=8MB", "maintenance_work_mem=64MB", "effective_cache_size=1GB",
@@ -116,7 +117,8 @@ var settings = []string{
 	"timezone=UTC", "log_timezone=UTC",
 }
 
-// Spec is how the server runs. SIGINT is its fast shutdown: clients are cut, everything committed is written.
+// Spec returns how to run the server. SIGINT is its fast shutdown: it disconnects clients and writes all committed
+// data.
 func (c *Cluster) Spec() supervise.Spec {
 	sockets := ""
 	if c.socket {
@@ -151,23 +153,23 @@ func (c *Cluster) url(role, password, database string) string {
 	if c.socket {
 		at.Set("host", c.scratch)
 	}
-	query := strings.ReplaceAll(at.Encode(), "+", "%20") // which PostgreSQL's libraries do not take for a space
+	query := strings.ReplaceAll(at.Encode(), "+", "%20") // PostgreSQL's libraries do not decode + as a space
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(role, password), Path: "/" + database, RawQuery: query}).String()
 }
 
-// AppURL is the connection string of the role that is always under row-level security.
+// AppURL returns the connection string of the role that is always under row-level security.
 func (c *Cluster) AppURL() string { return c.url("longbox_app", c.secrets.PostgresApp, database) }
 
-// SystemURL is the connection string of the scheduler's role.
+// SystemURL returns the connection string of the scheduler's role.
 func (c *Cluster) SystemURL() string {
 	return c.url("longbox_system", c.secrets.PostgresSystem, database)
 }
 
-// OwnerURL is the connection string of the role that owns the schema.
+// OwnerURL returns the connection string of the role that owns the schema.
 func (c *Cluster) OwnerURL() string { return c.url("longbox_owner", c.secrets.PostgresOwner, database) }
 
-// ClearStale removes the lock file of a server that died with the machine when its process id now belongs to another
-// program, or to a server of other data, which PostgreSQL itself cannot tell from one of these.
+// ClearStale removes the lock file of a server that died with the machine, if its process id now belongs to another
+// program or to a server of other data. PostgreSQL cannot detect that itself.
 func (c *Cluster) ClearStale() error {
 	path := filepath.Join(c.dir, "postmaster.pid")
 	raw, err := os.ReadFile(path)
@@ -181,7 +183,7 @@ func (c *Cluster) ClearStale() error {
 	process := filepath.Join("/proc", strings.TrimSpace(first))
 	name, err := os.ReadFile(filepath.Join(process, "comm"))
 	if err != nil || strings.TrimSpace(string(name)) == "postgres" && !worksElsewhere(process, c.dir) {
-		return nil // Gone, which PostgreSQL notices; or a server, which it must refuse.
+		return nil // Gone, which PostgreSQL detects; or a server, which must block the start.
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("database: %w", err)
@@ -189,7 +191,8 @@ func (c *Cluster) ClearStale() error {
 	return nil
 }
 
-// worksElsewhere tells whether a process certainly has another working directory than dir; a server's is its data's.
+// worksElsewhere reports whether a process certainly has another working directory than dir. A server works in its data
+// folder.
 func worksElsewhere(process, dir string) bool {
 	its, err := os.Stat(filepath.Join(process, "cwd"))
 	if err != nil {

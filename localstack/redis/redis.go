@@ -1,4 +1,5 @@
-// Package redis runs the private Redis of the one-machine system: its own folder, port and password, loopback only.
+// Package redis runs the private Redis of the one-machine system, with its own folder, port and password, on loopback
+// only.
 package redis
 
 import (
@@ -25,14 +26,14 @@ type Server struct {
 	dir      string
 	program  string
 	port     int
-	socket   string // "" where there is none
+	socket   string // "": none
 	password string
 	account  account.Account
 }
 
-// New prepares <dataDir>/redis with its configuration (a file, so that the password shows in no process list), to
-// listen on 127.0.0.1:port, and where that is possible on a Unix socket beside it, which the connection string names
-// then.
+// New prepares <dataDir>/redis with its configuration (a file, so that process lists do not show the password). The
+// server listens on 127.0.0.1:port and, if possible, on a Unix socket in that folder, which the connection string then
+// uses.
 func New(dataDir string, port int, password string, a account.Account) (*Server, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -53,7 +54,7 @@ func New(dataDir string, port int, password string, a account.Account) (*Server,
 
 func (s *Server) config() string { return filepath.Join(s.dir, "redis.conf") }
 
-// settings keep what matters over a restart (the replay of events) with at most one second lost in a crash.
+// settings persist what matters after a restart (the event replay). A crash loses at most one second.
 func (s *Server) settings() string {
 	listen := ""
 	if s.socket != "" {
@@ -68,12 +69,12 @@ func (s *Server) settings() string {
 	}, "\n")
 }
 
-// quoted is a path as Redis reads it between quotes: it knows no \u, with which Go writes a wide space.
+// quoted quotes a path for Redis. strconv.Quote would not do: it writes some spaces as \u, which Redis does not know.
 func quoted(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// URL is the connection string.
+// URL returns the connection string.
 func (s *Server) URL() string {
 	if s.socket != "" {
 		return (&url.URL{Scheme: "unix", User: url.UserPassword("", s.password), Path: s.socket}).String()
@@ -81,8 +82,8 @@ func (s *Server) URL() string {
 	return fmt.Sprintf("redis://:%s@127.0.0.1:%d/0", s.password, s.port)
 }
 
-// Spec is how the server runs. On SIGTERM it writes its append-only file and ends. It finds its configuration in the
-// folder that it starts in: in the folder's own name it would take *, ? and [ for a pattern, and start without.
+// Spec returns how to run the server. On SIGTERM it writes its append-only file and exits. It opens its configuration
+// through its working directory: in the path it would read *, ? and [ as a pattern, and start without configuration.
 func (s *Server) Spec() supervise.Spec {
 	return supervise.Spec{
 		Name: "redis", Path: s.program, Args: []string{"/proc/self/cwd/" + filepath.Base(s.config())},
@@ -93,8 +94,8 @@ func (s *Server) Spec() supervise.Spec {
 	}
 }
 
-// PutAside renames what the server has kept, so that it starts with nothing, and returns where it is now and what puts
-// it back. Whatever an earlier call put aside goes. The error is os.ErrNotExist where nothing is kept.
+// PutAside renames the server's data, so that it starts empty. It returns the new path and a function that restores the
+// data. It deletes data that was put aside earlier. The error is os.ErrNotExist if there is no data.
 func (s *Server) PutAside() (aside string, back func() error, err error) {
 	kept := filepath.Join(s.dir, "appendonlydir")
 	aside = kept + ".damaged"
@@ -107,7 +108,7 @@ func (s *Server) PutAside() (aside string, back func() error, err error) {
 	return aside, func() error { return errors.Join(os.RemoveAll(kept), os.Rename(aside, kept)) }, nil
 }
 
-// ping asks in Redis' own protocol; a server that still loads its file answers -LOADING.
+// ping uses Redis' own protocol. A server that is loading its file answers -LOADING.
 func (s *Server) ping(ctx context.Context) error {
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Pages are this large, in pixels.
+// Size of a page, in pixels.
 const (
 	width  = 800
 	height = 1200
@@ -39,7 +39,7 @@ func draw(hue float64, book, page, pages int) *image.RGBA {
 	return img
 }
 
-// tint is a colour of the given hue (turns), saturation and brightness (0 to 1).
+// tint returns a colour with the given hue (turns), saturation and brightness (0 to 1).
 func tint(hue, saturation, value float64) color.RGBA {
 	value = min(max(value, 0), 1)
 	channel := func(shift float64) uint8 {
@@ -49,7 +49,7 @@ func tint(hue, saturation, value float64) color.RGBA {
 	return color.RGBA{channel(5), channel(3), channel(1), 255}
 }
 
-// glyphs are the digits in a raster of 3 × 5, row by row.
+// glyphs are the digits as rasters of 3 × 5, row by row.
 var glyphs = [10]string{
 	"111101101101111", "010110010010111", "111001111100111", "111001111001111", "101101111001001",
 	"111100111001111", "111100111101111", "111001010010010", "111101111101111", "111101111001111",

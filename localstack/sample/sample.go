@@ -1,4 +1,4 @@
-// Package sample makes a small library of comics to try Longbox with: two series drawn in code, nothing downloaded.
+// Package sample creates a small library of comics for trying Longbox: two series drawn in code, without downloads.
 package sample
 
 import (
@@ -48,7 +48,7 @@ type comicInfo struct {
 	Manga       string
 }
 
-// Write makes the library in dir unless it is there. A run that is cut short leaves nothing.
+// Write creates the library in dir unless it exists. An interrupted run leaves nothing.
 func Write(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s series) write(dir string) error {
 	return nil
 }
 
-// book writes one CBZ: pages stored (a JPEG does not shrink), the metadata deflated.
+// book writes one CBZ. Pages are stored (JPEG does not compress), the metadata is deflated.
 func (s series) book(w io.Writer, number int) error {
 	z := zip.NewWriter(w)
 	for page := 1; page <= s.pages; page++ {
@@ -116,5 +116,5 @@ func (s series) book(w io.Writer, number int) error {
 	return z.Close()
 }
 
-// drawn is the date of every page, so that the same sample has the same bytes everywhere.
+// drawn is the date of every page, so that the sample has the same bytes everywhere.
 var drawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -1,4 +1,4 @@
-// Package secret keeps the generated passwords and keys of one data folder.
+// Package secret stores the generated passwords and keys of one data folder.
 package secret
 
 import (
@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Set is everything secret that one installation on one machine needs. It is generated once.
+// Set holds all secrets of a one-machine installation. It is generated once.
 type Set struct {
 	PostgresSuper  string `json:"postgresSuper"`
 	PostgresOwner  string `json:"postgresOwner"`
@@ -21,14 +21,14 @@ type Set struct {
 	Redis          string `json:"redis"`
 	S3AccessKey    string `json:"s3AccessKey"`
 	S3SecretKey    string `json:"s3SecretKey"`
-	// AuthSigningKey is the base64 of a 32-byte Ed25519 seed.
+	// AuthSigningKey is a 32-byte Ed25519 seed in base64.
 	AuthSigningKey string `json:"authSigningKey"`
-	// CredentialsKey is the base64 of 32 bytes that seal the credentials of plugins in the database.
+	// CredentialsKey is 32 bytes in base64, with which the credentials of plugins are encrypted in the database.
 	CredentialsKey string `json:"credentialsKey"`
 }
 
-// Load reads the secrets of a data folder (secrets.json, mode 0600) and generates them on the first start.
-// It refuses to generate new ones beside an existing database, which only the old ones open.
+// Load reads the secrets of a data folder (secrets.json, mode 0600), and generates them on the first start. It does not
+// generate new ones if a database exists, because that needs the old ones.
 func Load(dataDir string) (Set, error) {
 	path := filepath.Join(dataDir, "secrets.json")
 	raw, err := os.ReadFile(path)
@@ -48,14 +48,14 @@ func Load(dataDir string) (Set, error) {
 	if s.incomplete() {
 		return Set{}, fmt.Errorf("%s lacks a value: put a copy of it back", path)
 	}
-	if s.CredentialsKey == "" { // of a version that kept no credentials
+	if s.CredentialsKey == "" { // from a version without this key
 		s.CredentialsKey = key()
 		return s, write(path, s)
 	}
 	return s, nil
 }
 
-// incomplete tells whether a value is missing that no other can take the place of.
+// incomplete reports whether a value is missing that cannot be generated again.
 func (s Set) incomplete() bool {
 	return slices.Contains([]string{s.PostgresSuper, s.PostgresOwner, s.PostgresApp, s.PostgresSystem, s.Redis,
 		s.S3AccessKey, s.S3SecretKey, s.AuthSigningKey}, "")
@@ -70,14 +70,14 @@ func create(path string) (Set, error) {
 	return s, write(path, s)
 }
 
-// key is the base64 of 32 random bytes.
+// key returns 32 random bytes in base64.
 func key() string {
 	raw := make([]byte, 32)
-	rand.Read(raw) // Never fails: crypto/rand ends the program instead.
+	rand.Read(raw) // Never returns an error: crypto/rand crashes the program instead.
 	return base64.StdEncoding.EncodeToString(raw)
 }
 
-// write writes the file beside and renames it: a start that is cut short leaves the file before or a whole one.
+// write writes a new file and renames it, so that an interrupted start leaves the old file or a complete one.
 func write(path string, s Set) error {
 	raw, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {

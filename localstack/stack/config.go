@@ -11,27 +11,27 @@ import (
 	"github.com/longbox/longbox/shared/platform/hops"
 )
 
-// Config is what a person may set; everything has a default.
+// Config holds the user's settings. All have defaults.
 type Config struct {
-	// Port is where the whole system answers; 0 takes a free one.
+	// Port is the port of the whole system; 0 means any free one.
 	Port int `env:"PORT" envDefault:"8080"`
-	// Bind is the address of the interface to listen on; 0.0.0.0 lets other machines in.
+	// Bind is the address to listen on; 0.0.0.0 allows other machines.
 	Bind string `env:"BIND" envDefault:"127.0.0.1"`
-	// DataDir holds everything that is kept.
+	// DataDir holds all persistent data.
 	DataDir string `env:"DATA_DIR" envDefault:".data"`
-	// Library are the folders to serve; without any there is a sample library.
+	// Library lists the folders to serve. Without any there is a sample library.
 	Library []string `env:"LIBRARY" envSeparator:":"`
 	// Web is the folder of a web application to serve at the same address; empty: none.
 	Web string `env:"WEB_DIR"`
-	// Docs is the path where Longbox describes itself, if it does.
+	// Docs is the path of the API documentation, if enabled.
 	Docs string `env:"API_DOCS_PATH" envDefault:"/docs"`
-	// Admin is given to migrate, which makes the first administrator of it.
+	// Admin is passed to migrate, which creates the first administrator from it.
 	Admin string `env:"LONGBOX_ADMIN"`
-	// PublicURL is the address people use; made of the port when empty.
+	// PublicURL is the public address; if empty, it is built from the port.
 	PublicURL string `env:"PUBLIC_URL"`
-	// TrustedProxies is how many reverse proxies in front report who a client is.
+	// TrustedProxies is the number of reverse proxies in front that report the client.
 	TrustedProxies int `env:"TRUSTED_PROXIES" envDefault:"0"`
-	// Programs is the folder of the functions' binaries, Tools that of the S3 gateway.
+	// Programs is the folder of the functions' binaries, Tools the folder of the S3 gateway.
 	Programs string `env:"LONGBOX_PROGRAMS" envDefault:".bin"`
 	Tools    string `env:"LONGBOX_TOOLS" envDefault:".tools/bin"`
 }
@@ -63,8 +63,8 @@ func Load() (Config, error) {
 	return c, nil
 }
 
-// ForgetServers takes the settings of other database servers (PG…) out of the environment of this process, where the
-// driver looks for all that a connection string leaves open.
+// ForgetServers removes the settings of other database servers (PG…) from this process's environment. The driver would
+// use them for everything that a connection string leaves open.
 func ForgetServers() error {
 	for _, pair := range os.Environ() {
 		if name := nameOf(pair); strings.HasPrefix(name, "PG") {
@@ -76,7 +76,7 @@ func ForgetServers() error {
 	return nil
 }
 
-// lock makes the data folder and takes it for this process alone, until the process ends.
+// lock creates the data folder and locks it for this process until it ends.
 func lock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("DATA_DIR %s cannot be made: %w", dir, err)

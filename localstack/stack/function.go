@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
-// The programs that make up Longbox, in the order they are listed in messages.
+// Programs of Longbox, in the order in which messages list them.
 const (
 	api       = "api"
 	media     = "media"
@@ -33,7 +33,7 @@ const (
 
 var functions = []string{api, media, worker, scheduler, relay, plugin}
 
-// checkPrograms fails when a binary is missing.
+// checkPrograms returns an error if a binary is missing.
 func (s *Stack) checkPrograms() error {
 	for _, name := range append([]string{migrate}, functions...) {
 		if _, err := os.Stat(filepath.Join(s.config.Programs, name)); err != nil {
@@ -43,8 +43,8 @@ func (s *Stack) checkPrograms() error {
 	return nil
 }
 
-// baseEnvironment is what every program but plugin is given. It starts from the environment of this process, so that
-// any setting of a function may be given to make run, without what belongs to other clouds and databases.
+// baseEnvironment returns the environment of every program but plugin. It starts from this process's environment, so
+// that make run accepts any setting of a function, but without variables for other clouds and databases.
 func (s *Stack) baseEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return foreign(nameOf(pair)) })
 	if _, set := os.LookupEnv("PDF_CACHE_DIR"); !set {
@@ -56,7 +56,7 @@ func (s *Stack) baseEnvironment() []string {
 		"REDIS_URL="+s.redis.URL(),
 		"MEDIA_S3_ENDPOINT="+s.media.Endpoint(),
 		"LIBRARY_S3_ENDPOINT="+s.library.Endpoint(),
-		"UPLOAD_MAX_BYTES=0", // the gateway over the library folders refuses every write
+		"UPLOAD_MAX_BYTES=0", // the gateway over the library folders refuses all writes
 		"MEDIA_BUCKET="+gateway.Bucket,
 		"S3_PATH_STYLE=true",
 		"AWS_REGION="+gateway.Region,
@@ -66,19 +66,19 @@ func (s *Stack) baseEnvironment() []string {
 		"AUTH_SIGNING_KEY="+s.secrets.AuthSigningKey,
 		"PUBLIC_URL="+s.publicURL(),
 		"TRUSTED_PROXIES=1",                                                  // the front
-		"DATABASE_PREPARE="+strconv.FormatBool(s.postgres.KeepsPlansApart()), // no pooler stands between
+		"DATABASE_PREPARE="+strconv.FormatBool(s.postgres.KeepsPlansApart()), // there is no pooler in between
 		"SINGLE_TENANT=true",
 		"LIBRARY_ROOTS="+library.Environment(s.roots),
 		"API_URL=http://"+s.address(api),
 		"HOME="+s.scratch, "TMPDIR="+s.scratch,
-		// libvips keeps the code that it makes (ORC) in a file that is mapped: on a disk that is full that ends the program.
+		// libvips stores its generated code (ORC) in a mapped file. On a full disk that would crash the program.
 		"XDG_RUNTIME_DIR=/dev/shm",
 	)
 }
 
-// foreign reports whether a variable of this process must not reach the children: credentials and endpoints of a real
-// cloud, settings of another database, the administrator's password (migrate alone gets it), the way to plugins run
-// elsewhere and the key of their credentials, and our own.
+// foreign reports whether a variable must not reach the children: credentials and endpoints of a real cloud, settings
+// of another database, the administrator's password (only migrate gets it), the address of plugins run elsewhere and
+// the key of their credentials, and our own settings.
 func foreign(name string) bool {
 	switch name {
 	case "PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_FUNCTION", "PLUGIN_LAMBDA_ENDPOINT", "PLUGIN_DATA_DIR", "CREDENTIALS_KEY":
@@ -98,13 +98,13 @@ func (s *Stack) publicURL() string {
 	}
 	host := s.config.Bind
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // of all addresses the one that is always there
+		host = "127.0.0.1" // the address that always exists
 	}
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.front.Port()))
 }
 
-// needless are the secrets that a program has no use for, as in the cloud. Those that only api and worker have use for
-// are in toPlugins.
+// needless are the secrets that a program does not need, as in the cloud. Secrets that only api and worker need are in
+// toPlugins.
 var needless = map[string][]string{
 	api:       {"DATABASE_SYSTEM_URL"},
 	media:     {"DATABASE_SYSTEM_URL"},
@@ -117,13 +117,13 @@ func without(env []string, names ...string) []string {
 	return slices.DeleteFunc(env, func(pair string) bool { return slices.Contains(names, nameOf(pair)) })
 }
 
-// nameOf is the name of a variable of the environment.
+// nameOf returns the name of an environment variable.
 func nameOf(pair string) string {
 	name, _, _ := strings.Cut(pair, "=")
 	return name
 }
 
-// environment is what a function is given.
+// environment returns the environment of a function.
 func (s *Stack) environment(name string) []string {
 	if name == plugin {
 		return s.pluginEnvironment()
@@ -135,8 +135,8 @@ func (s *Stack) environment(name string) []string {
 	return env
 }
 
-// functionSpec is how a function runs. A killed one loses nothing (tasks are rows with a lease), so when the
-// supervisor dies the kernel may kill it at once.
+// functionSpec returns how to run a function. A killed function loses nothing (tasks are rows with a lease), so the
+// kernel may kill it when the supervisor dies.
 func (s *Stack) functionSpec(name string) supervise.Spec {
 	return supervise.Spec{
 		Name: name, Path: filepath.Join(s.config.Programs, name), Dir: s.scratch,
@@ -147,9 +147,9 @@ func (s *Stack) functionSpec(name string) supervise.Spec {
 	}
 }
 
-// Processors is the setting for how many processors a program uses at once, unless GOMAXPROCS says so for all. A
-// request goes through several processes of this machine one after the other: a program that spreads its own part
-// over all cores only takes them from the next, and pays for waking them. The worker is alone with its work.
+// Processors returns the setting for the CPUs of a program, unless GOMAXPROCS sets it for all. A request passes through
+// several processes of this machine one after the other. If one of them spread its part over all CPUs, it would take
+// them from the next one and pay for waking them. The worker is alone with its work.
 func Processors(program string) string {
 	if n := os.Getenv("GOMAXPROCS"); n != "" {
 		return "GOMAXPROCS=" + n
@@ -161,22 +161,22 @@ func Processors(program string) string {
 	return "GOMAXPROCS=" + strconv.Itoa(n)
 }
 
-// Connections is the setting for how many sessions of the database a program has, unless DATABASE_MAX_CONNS says so
-// for all. The database shares this machine's processors: more statements at once than these can work on only make
-// each of them slower, and somebody who asks for much is in everybody's way.
+// Connections returns the setting for a program's database sessions, unless DATABASE_MAX_CONNS sets it for all. The
+// database shares the CPUs of this machine: more concurrent statements only make each slower, and one heavy user would
+// slow down all others.
 func Connections(program string) string {
 	const name = "DATABASE_MAX_CONNS="
 	if n := os.Getenv("DATABASE_MAX_CONNS"); n != "" {
 		return name + n
 	}
 	if program == worker || program == scheduler {
-		return name + "8" // of these they mostly wait
+		return name + "8" // these mostly wait
 	}
 	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
 }
 
-// Nice is a program's nice value: lists come before pages in new sizes, and whoever reads before the worker's scans and
-// before plugins, which are programs of others.
+// Nice returns a program's nice value. Lists take precedence over resized pages. Readers take precedence over the
+// worker's scans and over plugins, which are third-party programs.
 func Nice(program string) int {
 	switch program {
 	case media:
@@ -187,10 +187,10 @@ func Nice(program string) int {
 	return 0
 }
 
-// operatorFile is where the settings of functions/operator are while the system runs, for make operator.
+// operatorFile holds the settings of functions/operator while the system runs, for make operator.
 const operatorFile = "operator.env"
 
-// writeOperator writes them as a shell reads them: addresses and passwords, so for this account only.
+// writeOperator writes them in shell syntax. They contain passwords, so only this account may read the file.
 func (s *Stack) writeOperator(context.Context) error {
 	var text strings.Builder
 	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION",
@@ -207,7 +207,7 @@ func (s *Stack) writeOperator(context.Context) error {
 	return nil
 }
 
-// removeOperator takes the file away when the system stops.
+// removeOperator removes the file when the system stops.
 func (s *Stack) removeOperator() error {
 	err := os.Remove(filepath.Join(s.config.DataDir, operatorFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -216,7 +216,7 @@ func (s *Stack) removeOperator() error {
 	return err
 }
 
-// migrateSpec applies the schema, registers the library roots and makes the first administrator.
+// migrateSpec applies the schema, registers the library roots and creates the first administrator.
 func (s *Stack) migrateSpec() supervise.Spec {
 	env := append(s.baseEnvironment(), "DATABASE_OWNER_URL="+s.postgres.OwnerURL())
 	if s.config.Admin != "" {
@@ -224,7 +224,7 @@ func (s *Stack) migrateSpec() supervise.Spec {
 	}
 	return supervise.Spec{
 		Name: migrate, Path: filepath.Join(s.config.Programs, migrate), Env: env, Dir: s.scratch, Account: s.account,
-		Quiet: true, // The error of a failure holds its last lines.
+		Quiet: true, // The error contains the last lines.
 		Stop:  syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// little is less room than a first start needs at its next step: PostgreSQL grows by files of 16 MB, and gives back
-// what it could not fill.
+// little is less than a first start needs for its next step: PostgreSQL grows in files of 16 MB, and frees one that it
+// could not fill.
 const little = 32 << 20
 
-// withRoom says of a failed start that the disk of dir is full, or that it may be, where the error does not tell and
-// there is little room.
+// withRoom adds to the error of a failed start that the disk of dir is full. If the error does not say so but little
+// space is left, it adds that the disk may be full.
 func withRoom(err error, dir string, free func(dir string) (bytes uint64, err error)) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", dir, err)
@@ -22,7 +22,7 @@ func withRoom(err error, dir string, free func(dir string) (bytes uint64, err er
 	return err
 }
 
-// free is how much a program that is not root may still write on the disk of dir.
+// free returns how many bytes a program without root rights can still write to the disk of dir.
 func free(dir string) (bytes uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -37,7 +37,7 @@ func setupStatus(ctx context.Context, url string) (status, error) {
 	return s, nil
 }
 
-// signsIn asks the API, at the address of an operation that wants a user, whether it takes admin, a user:password.
+// signsIn checks whether the API accepts admin, a user:password, at the URL of an operation that requires a user.
 func signsIn(ctx context.Context, url, admin string) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func signsIn(ctx context.Context, url, admin string) (bool, error) {
 	switch res.StatusCode {
 	case http.StatusOK:
 		return true, nil
-	case http.StatusUnauthorized, http.StatusForbidden: // or a user who waits for something
+	case http.StatusUnauthorized, http.StatusForbidden: // or an account that is not active yet
 		return false, nil
 	}
 	return false, fmt.Errorf("%s answers %s", url, res.Status)

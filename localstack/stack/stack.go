@@ -1,5 +1,5 @@
 // Package stack starts and stops the whole system on one machine: servers, gateways, schema, functions and the front,
-// in the order in which they need each other.
+// in the order of their dependencies.
 package stack
 
 import (
@@ -31,13 +31,13 @@ type Stack struct {
 	config   Config
 	console  *supervise.Console
 	lock     *os.File
-	hold     io.Closer // the ports
+	hold     io.Closer // reserves the ports
 	account  account.Account
 	secrets  secret.Set
-	token    string // Of who may ask plugins; another one at every start.
+	token    string // Of callers of plugins; new at every start.
 	roots    []library.Root
-	scratch  string // A folder of the account for temporary files.
-	compiled string // Another one, kept, for what programs compile at run time and share.
+	scratch  string // Folder of the account for temporary files.
+	compiled string // A persistent folder for code that programs compile at run time and share.
 	ports    map[string]int
 
 	supervisor *supervise.Supervisor
@@ -51,7 +51,7 @@ type Stack struct {
 	running running
 }
 
-// Start starts everything and returns when all of it answers. A failure stops what was started. The context is that of
+// Start starts everything and returns when all of it is ready. If a step fails, it stops what was started. ctx is for
 // the whole life of the system.
 func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, error) {
 	s := &Stack{config: c, console: console, token: rand.Text()}
@@ -73,7 +73,7 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 	return s, nil
 }
 
-// prepare does everything that needs no server: first what a person may have got wrong.
+// prepare does everything that needs no server. It starts with checks of the user's settings.
 func (s *Stack) prepare(ctx context.Context) (err error) {
 	if err := s.checkPrograms(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	return s.describe(tools)
 }
 
-// describe decides the ports and describes the servers.
+// describe chooses the ports and describes the servers.
 func (s *Stack) describe(gatewayProgram string) (err error) {
 	names := append([]string{"postgres", "redis", "media-s3", "library-s3"}, functions...)
 	ports, hold, err := port.Own(len(names))
@@ -141,7 +141,7 @@ func (s *Stack) describe(gatewayProgram string) (err error) {
 	return err
 }
 
-// libraryRoots checks the folders of LIBRARY; without any it offers the sample library.
+// libraryRoots checks the folders of LIBRARY. Without any it creates the sample library.
 func (s *Stack) libraryRoots() ([]library.Root, error) {
 	roots, err := library.Roots(s.config.Library, s.config.DataDir)
 	if err != nil || len(roots) > 0 {
@@ -157,7 +157,7 @@ func (s *Stack) libraryRoots() ([]library.Root, error) {
 	return library.Roots([]string{folder}, s.config.DataDir)
 }
 
-// startServers starts the database, Redis and both gateways side by side.
+// startServers starts the database, Redis and both gateways concurrently.
 func (s *Stack) startServers(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -186,8 +186,8 @@ func (s *Stack) startServers(ctx context.Context) error {
 	return group.Wait()
 }
 
-// startRedis starts Redis with what it has kept, or without, where only that keeps it from starting: a loss of power
-// leaves zeros at the end of its file, which it refuses, and nothing in it is worth a library that cannot be read.
+// startRedis starts Redis with its data. If only the data prevents the start, it starts it empty: a power loss leaves
+// zeros at the end of its file, which Redis refuses, and its data is not worth an unreadable library.
 func (s *Stack) startRedis(ctx context.Context) error {
 	err := s.start(ctx, cache, s.redis.Spec())
 	if err == nil || ctx.Err() != nil {
@@ -222,23 +222,23 @@ func (s *Stack) startFunctions(ctx context.Context) error {
 	return group.Wait()
 }
 
-// URL is the address people use.
+// URL returns the public address.
 func (s *Stack) URL() string { return s.publicURL() }
 
-// DataDir is where everything is kept.
+// DataDir returns the folder of all persistent data.
 func (s *Stack) DataDir() string { return s.config.DataDir }
 
-// Roots are the library folders that are served.
+// Roots returns the served library folders.
 func (s *Stack) Roots() []library.Root { return s.roots }
 
-// NeedsAdmin asks the running API whether the first administrator is still to be created.
+// NeedsAdmin asks the running API whether the first administrator must still be created.
 func (s *Stack) NeedsAdmin(ctx context.Context) (bool, error) {
 	status, err := setupStatus(ctx, fmt.Sprintf("http://%s/api/v1/setup/status", s.address(api)))
 	return status.SetupRequired, err
 }
 
-// AdminSignsIn asks the running API whether the user of LONGBOX_ADMIN can sign in with its password: where there was a
-// user already, it made none and changed nothing.
+// AdminSignsIn asks the running API whether the user of LONGBOX_ADMIN can sign in with its password. If there already
+// was a user, migrate created none and changed nothing.
 func (s *Stack) AdminSignsIn(ctx context.Context) (bool, error) {
 	return signsIn(ctx, fmt.Sprintf("http://%s/api/v1/auth/me", s.address(api)), s.config.Admin)
 }

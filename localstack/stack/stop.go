@@ -8,26 +8,26 @@ import (
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
-// layer is a group of processes that stop together. Layers stop in the order of these values: nobody loses what it
-// still needs.
+// layer is a group of processes that stop together. Layers stop in this order, so that no process loses one that it
+// needs.
 type layer int
 
 const (
 	program layer = iota
-	helper        // plugin, which programs ask
+	helper        // plugin, which other programs call
 	storage
 	cache
 	database
 	layers
 )
 
-// running holds the processes that were started.
+// running holds the started processes.
 type running struct {
 	mu        sync.Mutex
 	processes [layers][]*supervise.Process
 }
 
-// start starts a process and remembers it for Stop.
+// start starts a process and registers it for Stop.
 func (s *Stack) start(ctx context.Context, l layer, spec supervise.Spec) error {
 	p, err := s.supervisor.Start(ctx, spec)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Stack) start(ctx context.Context, l layer, spec supervise.Spec) error {
 	return nil
 }
 
-// Stop stops everything in order: the front takes no new connections, the functions finish what they do, then plugins,
-// the gateways, Redis (which saves) and last the database.
+// Stop stops everything in order: the front accepts no new connections, the functions finish their work, then plugins,
+// the gateways, Redis (which saves) and finally the database.
 func (s *Stack) Stop() error {
 	ctx, cut := context.WithCancel(context.Background())
 	defer cut()
@@ -51,7 +51,7 @@ func (s *Stack) Stop() error {
 		s.stopLayer(l)
 	}
 	var err error
-	if s.lock != nil { // the data folder is ours
+	if s.lock != nil { // we hold the data folder
 		err = s.removeOperator()
 	}
 	if s.front != nil {

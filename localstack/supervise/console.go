@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// Console is what the person who started the system sees: one line per step, and the warnings of the children.
+// Console prints for the user who started the system: one line per step, and the warnings of the children.
 type Console struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -24,21 +24,21 @@ type Console struct {
 	dropped int
 }
 
-// linesPerSecond bounds what children may print; their log files have everything.
+// linesPerSecond limits what children print. Their log files have everything.
 const linesPerSecond = 20
 
 // NewConsole writes to w.
 func NewConsole(w io.Writer) *Console { return &Console{w: w} }
 
-// Say prints a line of the supervisor itself.
+// Say prints a line of the supervisor.
 func (c *Console) Say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintf(c.w, format+"\n", args...)
 }
 
-// child prints one log line of a child when it deserves attention: slog JSON of level WARN and above in readable form,
-// and whatever is not JSON (a panic).
+// child prints a child's log line if it needs attention: slog JSON of level WARN and above in readable form, and
+// anything that is not JSON (a panic).
 func (c *Console) child(name string, line []byte) {
 	text, show := readable(line)
 	if !show {
@@ -60,11 +60,11 @@ func (c *Console) child(name string, line []byte) {
 	fmt.Fprintf(c.w, "%s %s %s\n", now.Format(time.TimeOnly), name, text)
 }
 
-// readable turns a log line into text for people and says whether to show it.
+// readable formats a log line for people and reports whether to show it.
 func readable(line []byte) (text string, show bool) {
 	var entry map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(line))
-	numbers.UseNumber() // as they were written: no 1e+06
+	numbers.UseNumber() // as written: no 1e+06
 	err := numbers.Decode(&entry)
 	if _, more := numbers.Token(); err != nil || more != io.EOF {
 		text = strings.TrimRight(string(line), "\r\n")
@@ -87,8 +87,7 @@ func readable(line []byte) (text string, show bool) {
 	return printable(b.String()), true
 }
 
-// printable is text in one line, with what a terminal would obey written out: some of it comes from clients and from
-// files.
+// printable returns text in one line with control characters escaped: some of it comes from clients and from files.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -1,3 +1,3 @@
-// Package supervise runs child processes: it starts them, waits until they answer, writes their logs, starts them again
-// when they crash, stops them in order, and makes sure that none outlives the supervisor, even one that is killed.
+// Package supervise runs child processes. It starts them, waits until they are ready, writes their logs, restarts them
+// after a crash and stops them in order. No child outlives the supervisor, even if that is killed.
 package supervise

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Waits between two starts of a crashing child: doubled each time, back to the shortest after a minute of life.
+// Delays between restarts of a crashing child: doubled each time, reset after a minute of life.
 const (
 	shortestWait = 200 * time.Millisecond
 	longestWait  = 30 * time.Second
 	steady       = time.Minute
 )
 
-// keep restarts the child, when it ends and when that is asked for, until it is stopped.
+// keep restarts the child when it ends or when a restart is requested, until it is stopped.
 func (p *Process) keep(r *run) {
 	defer close(p.stopped)
 	defer p.retired.Wait()
@@ -51,8 +51,8 @@ func (p *Process) keep(r *run) {
 	}
 }
 
-// retire ends a life for the next, and returns when that can take its place: it takes nothing new, and goes on with
-// what it has begun.
+// retire ends a run for the next one. It returns when the next one may start: the old run takes no new work, and may
+// finish what it has begun.
 func (p *Process) retire(r *run) {
 	if p.spec.Drain == 0 {
 		p.end(r)
@@ -85,7 +85,7 @@ func (p *Process) retire(r *run) {
 	})
 }
 
-// lastWords is what a child said before it ended, where it said anything.
+// lastWords formats what a child wrote before it ended, if anything.
 func lastWords(t *tail) string {
 	if said := t.String(); said != "" {
 		return "it said: " + said + "; "
@@ -93,7 +93,7 @@ func lastWords(t *tail) string {
 	return ""
 }
 
-// Stop ends the child for good and returns when it is gone. It may be called more than once.
+// Stop ends the child permanently and returns when it is gone. It may be called more than once.
 func (p *Process) Stop() {
 	p.once.Do(func() {
 		close(p.stop)

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// ledger is the list of living children on disk. After a supervisor was killed, the next one finds in it what may still
-// be ending, and waits for it instead of starting a second server on the same files.
+// ledger is the list of living children on disk. After a supervisor was killed, the next one reads from it which
+// children may still be ending, and waits for them instead of starting a second server on the same files.
 type ledger struct {
 	mu      sync.Mutex
 	path    string
 	entries map[string]entry
 }
 
-// entry names one process beyond doubt: ids are reused, an id together with its start time is not.
+// entry identifies one process. Process ids are reused, but the pair of id and start time is unique.
 type entry struct {
 	PID   int            `json:"pid"`
 	Start string         `json:"start"`
@@ -57,8 +57,8 @@ func (l *ledger) write() error {
 	return nil
 }
 
-// openLedger reads the list of a killed supervisor, ends what still lives (politely, after grace by force), and starts
-// an empty one.
+// openLedger reads the list of a killed supervisor, ends the living processes (with a signal, after grace by force),
+// and starts an empty list.
 func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger, error) {
 	l := &ledger{path: path, entries: map[string]entry{}}
 	raw, err := os.ReadFile(path)
@@ -70,7 +70,7 @@ func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger,
 	}
 	left := map[string]entry{}
 	if err == nil && json.Unmarshal(raw, &left) != nil {
-		left = nil // Cut short by a full disk: nothing is known, the servers' own locks remain.
+		left = nil // Truncated by a full disk: nothing is known, but the servers have locks of their own.
 	}
 	for name, e := range left {
 		if e.elsewhere(filepath.Dir(path)) {
@@ -93,7 +93,7 @@ func (e entry) end(ctx context.Context, grace time.Duration) error {
 	if e.gone(ctx, grace) {
 		return nil
 	}
-	if err := ctx.Err(); err != nil { // nobody waits any more: it goes on ending by itself
+	if err := ctx.Err(); err != nil { // the caller has left: the process continues to end by itself
 		return err
 	}
 	if err := syscall.Kill(e.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -121,8 +121,8 @@ func (e entry) alive() bool {
 	return ok && start == e.Start
 }
 
-// elsewhere tells whether the process certainly works outside of dir, in which every child works: then the list was
-// copied while its Longbox ran, which is not to be ended.
+// elsewhere reports whether the process certainly works outside dir. Every child works in dir, so the list was then
+// copied while its Longbox ran, and that one must not be stopped.
 func (e entry) elsewhere(dir string) bool {
 	ours, err := os.Stat(dir)
 	if err != nil {
@@ -139,13 +139,14 @@ func (e entry) elsewhere(dir string) bool {
 	}
 }
 
-// startTime reads field 22 of /proc/<pid>/stat (clock ticks since boot); false for a process that is gone or a zombie.
+// startTime reads field 22 of /proc/<pid>/stat (clock ticks since boot). It reports false for a process that is gone or
+// a zombie.
 func startTime(pid int) (string, bool) {
 	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false
 	}
-	_, rest, ok := bytes.Cut(raw, []byte(") ")) // The name, in brackets, may hold spaces.
+	_, rest, ok := bytes.Cut(raw, []byte(") ")) // The name, in parentheses, may contain spaces.
 	if !ok {
 		return "", false
 	}
@@ -156,7 +157,7 @@ func startTime(pid int) (string, bool) {
 	return string(fields[19]), true
 }
 
-// poll calls f every 20 ms, after some seconds twice a second, until it succeeds or ctx ends; it returns the last error
+// poll calls f until it succeeds or ctx ends: every 20 ms, after some seconds twice a second. It returns the last error
 // of f that is not the end of ctx itself.
 func poll(ctx context.Context, f func(context.Context) error) error {
 	var last error

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// logLimit is the size in bytes at which a log file is put aside as <name>.log.1, replacing the one before.
+// logLimit is the size in bytes at which a log file is renamed to <name>.log.1, replacing the previous one.
 const logLimit = 10 << 20
 
 // logFile is an append-only file that never grows beyond logLimit.
 type logFile struct {
 	mu   sync.Mutex
 	path string
-	file *os.File // nil after it could not be put aside (a full disk): the next write opens it again
+	file *os.File // nil after a failed rename (a full disk): the next write reopens it
 	size int64
 }
 
@@ -41,7 +41,7 @@ func (l *logFile) open() error {
 
 func (l *logFile) rotate() error {
 	err := l.file.Close()
-	l.file = nil // closed also where closing failed
+	l.file = nil // closed even if Close failed
 	if err != nil {
 		return fmt.Errorf("log: %w", err)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/cut"
 )
 
-// Longer lines are cut into pieces of this many bytes.
+// lineLimit is the maximum line length in bytes. Longer lines are split.
 const lineLimit = 64 << 10
 
-// tailLines is how many of a child's last lines an error shows: PostgreSQL writes up to seven after the one that says
-// why it ends.
+// tailLines is the number of a child's last lines in an error. PostgreSQL writes up to seven after the one with the
+// reason of its end.
 const tailLines = 8
 
-// tail remembers the last lines of one run of a child; after a panic, those up to its cause.
+// tail holds the last lines of one run of a child or, after a panic, the lines up to its cause.
 type tail struct {
 	mu       sync.Mutex
 	panicked bool
@@ -26,7 +26,7 @@ type tail struct {
 	lines    []string
 }
 
-// add remembers a line. It returns false for the stack trace after a panic, which is for the log file only.
+// add adds a line. It returns false for the stack trace after a panic, which only goes to the log file.
 func (t *tail) add(line string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,8 +41,8 @@ func (t *tail) add(line string) bool {
 	return true
 }
 
-// String joins the lines into one, so that an error stays one line. What a child logged in JSON below WARN is left
-// out: it says nothing about the end.
+// String joins the lines, so that an error stays one line. It leaves out JSON log lines below WARN, which do not
+// explain the end.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,8 +55,8 @@ func (t *tail) String() string {
 	return strings.Join(short, " | ")
 }
 
-// noSpace tells whether the child said that the disk is full. Of a write that was cut short the code of Postgres says
-// it. Postgres says the same of too little shared memory, which is another matter.
+// noSpace reports whether the child said that the disk is full. For an interrupted write, Postgres only reports the
+// error code. It uses the same text for too little shared memory, which is a different problem.
 func (t *tail) noSpace() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,8 +67,8 @@ func (t *tail) noSpace() bool {
 	})
 }
 
-// copyLines reads a child's output to its end, line by line. A log that cannot be written does not stop it: the child
-// would block on a full pipe.
+// copyLines reads a child's output line by line to its end. It continues when the log cannot be written: otherwise the
+// child would block on a full pipe.
 func copyLines(r io.Reader, each func(line []byte)) {
 	br := bufio.NewReaderSize(r, lineLimit)
 	for {

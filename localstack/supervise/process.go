@@ -16,14 +16,14 @@ import (
 	"github.com/longbox/longbox/localstack/account"
 )
 
-// Environment is that of a server that is not ours: settings that the user has for other ones (PG…) are kept away.
+// Environment returns the environment of a third-party server, without the user's settings for other ones (PG…).
 func Environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}
 }
 
 // Spec describes one child.
 type Spec struct {
-	Name    string // In messages, and the name of the log file.
+	Name    string // For messages, and the name of the log file.
 	Path    string
 	Args    []string
 	Env     []string
@@ -31,25 +31,25 @@ type Spec struct {
 	Account account.Account
 	// ReadAll gives the child the capability to read every file (see account).
 	ReadAll bool
-	// Quiet keeps its warnings off the console: servers with logs of their own format.
+	// Quiet keeps its warnings off the console, for servers with their own log format.
 	Quiet bool
-	// Nice makes the child give way to others while processors are short: 0 (none) to 19.
+	// Nice is the child's nice value, 0 (none) to 19: it yields to others when the CPUs are busy.
 	Nice int
-	// Stop is the signal that ends it gracefully; after Grace it is killed.
+	// Stop is the signal that ends it gracefully. After Grace it is killed.
 	Stop  syscall.Signal
 	Grace time.Duration
-	// Orphan is the signal the kernel sends it when the supervisor dies.
+	// Orphan is the signal that the kernel sends it when the supervisor dies.
 	Orphan syscall.Signal
-	// Ready is asked every 20 ms, for at most Patience, until it returns nil.
+	// Ready is called every 20 ms until it returns nil, for at most Patience.
 	Ready    func(context.Context) error
 	Patience time.Duration
-	// Renew asks for a new life of a child that runs, and says why. For Drain the life before may go on with what it has
-	// begun, while the new one takes what is new; without, it ends first.
+	// Renew requests a restart of a running child, with the reason. With Drain, the old run may finish its work for
+	// that long while the new one takes new work. Without it, the old run ends first.
 	Renew <-chan string
 	Drain time.Duration
 }
 
-// Process is one child that is kept running until it is stopped.
+// Process is a child that is kept running until it is stopped.
 type Process struct {
 	spec Spec
 	s    *Supervisor
@@ -57,11 +57,11 @@ type Process struct {
 
 	stop    chan struct{} // Closed by Stop.
 	once    sync.Once
-	stopped chan struct{}  // Closed when the child is gone for good.
-	retired sync.WaitGroup // Lives that go on with what they have begun.
+	stopped chan struct{}  // Closed when the child is gone permanently.
+	retired sync.WaitGroup // Old runs that are finishing their work.
 }
 
-// run is one life of a child.
+// run is one run of a child.
 type run struct {
 	cmd  *exec.Cmd
 	note entry // In the ledger.
@@ -70,8 +70,8 @@ type run struct {
 	err  error
 }
 
-// Start starts a child and waits until it is ready; from then on it is started again whenever it ends.
-// A child that ends before, or is not ready in time, is an error that holds the last lines of its log.
+// Start starts a child and waits until it is ready. From then on it is restarted whenever it ends. If it ends before,
+// or is not ready in time, the error contains the last lines of its log.
 func (s *Supervisor) Start(ctx context.Context, spec Spec) (*Process, error) {
 	log, err := openLog(filepath.Join(s.logDir, spec.Name+".log"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// RunOnce starts a child, waits for its end and returns an error with the last lines of its log unless it succeeded.
+// RunOnce starts a child and waits for its end. If it fails, the error contains the last lines of its log.
 func (s *Supervisor) RunOnce(ctx context.Context, spec Spec) (err error) {
 	log, err := openLog(filepath.Join(s.logDir, spec.Name+".log"))
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Supervisor) RunOnce(ctx context.Context, spec Spec) (err error) {
 	return nil
 }
 
-// start begins one life.
+// start begins one run.
 func (p *Process) start() (*run, error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Process) start() (*run, error) {
 	if err := lower(cmd.Process.Pid, p.spec.Nice); err != nil {
 		p.s.console.Say("Longbox: %s runs with the priority of the others: %v", p.spec.Name, err)
 	}
-	start, _ := startTime(cmd.Process.Pid) // Not found: it has ended already, and the entry matches nothing.
+	start, _ := startTime(cmd.Process.Pid) // Not found: it has already ended, and the entry matches nothing.
 	r.note = entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}
 	p.s.noted(p.s.ledger.set(p.spec.Name, r.note))
 	copied := make(chan struct{})
@@ -147,7 +147,7 @@ func (p *Process) start() (*run, error) {
 	}()
 	go func() {
 		r.err = cmd.Wait()
-		select { // What it wrote last, unless a grandchild holds the pipe open.
+		select { // Wait for its last output, unless a grandchild holds the pipe open.
 		case <-copied:
 		case <-time.After(time.Second):
 		}
@@ -157,9 +157,9 @@ func (p *Process) start() (*run, error) {
 	return r, nil
 }
 
-// lower gives a process and what it starts the nice value. On Linux that is each thread's own, inherited from the one
-// that makes it: a second look finds those made during the first. It counts within the process's session alone where
-// Linux shares the processors out by session, so that the session has it too.
+// lower sets the nice value of a process and its children. On Linux the value belongs to each thread and is inherited
+// from its creator: a second pass finds threads created during the first. Where Linux schedules by session, it only
+// counts within the process's session, so the session gets it too.
 func lower(pid, nice int) error {
 	if nice == 0 {
 		return nil
@@ -183,13 +183,13 @@ func lower(pid, nice int) error {
 	return refused
 }
 
-// lowerSession gives the session that a process leads the nice value (sched(7), "The autogroup feature"). The kernel
-// takes one such value in a tenth of a second, whoever sends it.
+// lowerSession sets the nice value of the session that a process leads (sched(7), "The autogroup feature"). The kernel
+// accepts one such change per tenth of a second, whoever makes it.
 func lowerSession(pid, nice int) error {
 	for try := 1; ; try++ {
 		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 		switch {
-		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // a kernel without it, or the process has ended
+		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // a kernel without autogroup, or the process has ended
 			return nil
 		case !errors.Is(err, syscall.EAGAIN), try == 10:
 			return err
@@ -200,14 +200,14 @@ func lowerSession(pid, nice int) error {
 
 func (p *Process) line(r *run, line []byte) {
 	show := r.tail.add(string(line))
-	// A full disk must not stop the child, and the console still shows what matters.
+	// A full disk must not stop the child. The console still shows what matters.
 	_, _ = p.log.Write(line)
 	if show && !p.spec.Quiet {
 		p.s.console.child(p.spec.Name, line)
 	}
 }
 
-// await waits until the child answers.
+// await waits until the child is ready.
 func (p *Process) await(ctx context.Context, r *run) error {
 	if p.spec.Ready == nil {
 		return nil
@@ -243,10 +243,10 @@ func (p *Process) failure(what string, r *run) error {
 	return err
 }
 
-// full is the error of a child that the disk has no room for.
+// full is the error of a child whose disk is full.
 type full struct{ error }
 
-// Is lets it count as syscall.ENOSPC.
+// Is makes it match syscall.ENOSPC.
 func (full) Is(target error) bool { return target == syscall.ENOSPC }
 
 func state(err error) string {
@@ -256,18 +256,18 @@ func state(err error) string {
 	return err.Error()
 }
 
-// end stops one life: gracefully, then, after the grace, by force together with its whole process group.
+// end stops one run: gracefully, then, after the grace period, by force together with its whole process group.
 func (p *Process) end(r *run) {
 	p.finish(r)
 	p.s.noted(p.s.ledger.remove(p.spec.Name))
 }
 
-// finish does that for a life that has left its place in the list of the living.
+// finish does the same for a run that is no longer in the ledger.
 func (p *Process) finish(r *run) {
 	select {
 	case <-r.done:
 	default:
-		_ = r.cmd.Process.Signal(p.spec.Stop) // An error means that it has ended, which the wait below sees.
+		_ = r.cmd.Process.Signal(p.spec.Stop) // An error means that it has ended, which the wait below notices.
 		select {
 		case <-r.done:
 		case <-time.After(p.spec.Grace):

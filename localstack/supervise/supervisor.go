@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Supervisor starts children and keeps what they share: the console, the log folder and the list of living processes.
+// Supervisor starts children and holds what they share: the console, the log folder and the ledger.
 type Supervisor struct {
 	console *Console
 	logDir  string
@@ -19,11 +19,11 @@ type Supervisor struct {
 	calls   chan func()
 }
 
-// leftoverGrace is how long a process of a killed supervisor gets to end by itself.
+// leftoverGrace is the time that a process of a killed supervisor gets to end by itself.
 const leftoverGrace = 20 * time.Second
 
-// New makes a supervisor that logs to <dir>/log and remembers its children in <dir>/processes.json.
-// It first ends what a killed supervisor left behind. The caller must hold the lock of dir.
+// New makes a supervisor that logs to <dir>/log and records its children in <dir>/processes.json. It first ends the
+// processes that a killed supervisor left behind. The caller must hold the lock of dir.
 func New(ctx context.Context, dir string, console *Console) (*Supervisor, error) {
 	logDir := filepath.Join(dir, "log")
 	if err := os.MkdirAll(logDir, 0o750); err != nil {
@@ -38,15 +38,15 @@ func New(ctx context.Context, dir string, console *Console) (*Supervisor, error)
 	return s, nil
 }
 
-// noted says once that changes of the ledger cannot be written, until one is.
+// noted reports a failure to write the ledger once, until a write succeeds.
 func (s *Supervisor) noted(err error) {
 	if failed := err != nil; failed != s.unnoted.Swap(failed) && failed {
 		s.console.Say("Longbox: %v", err)
 	}
 }
 
-// starter runs on one operating system thread for as long as the supervisor lives. The kernel sends a child its death
-// signal when the thread that started it ends, so no child may be started from a thread of Go's pool.
+// starter runs on one operating system thread for the life of the supervisor. The kernel sends a child its death signal
+// when the thread that started it ends, so no child may be started from a thread of Go's pool.
 func (s *Supervisor) starter() {
 	runtime.LockOSThread()
 	for f := range s.calls {
@@ -61,5 +61,5 @@ func (s *Supervisor) onStarter(f func() error) error {
 	return <-result
 }
 
-// Close ends the starter thread. Children that still run are killed by the kernel: stop them before.
+// Close ends the starter thread. The kernel kills children that still run: stop them before.
 func (s *Supervisor) Close() { close(s.calls) }

@@ -1,7 +1,7 @@
-// Command edge is what nginx in the place of CloudFront asks: whether an address is signed, and for objects of the
-// media bucket. It writes nginx's configuration first. Settings are those of the media function (MEDIA_S3_ENDPOINT,
-// CDN_URL and so on); CDN_URL says where nginx listens, on 127.0.0.1, and the two ports after that one are taken for
-// this program.
+// Command edge serves the requests of the nginx that stands in for CloudFront: it verifies signed URLs and reads
+// objects of the media bucket. It first writes nginx's configuration. Its settings are those of the media function
+// (MEDIA_S3_ENDPOINT, CDN_URL and so on). CDN_URL sets the port of nginx on 127.0.0.1; this program uses the next two
+// ports.
 package main
 
 import (
@@ -78,7 +78,7 @@ func run(ctx context.Context, dir, media string, write bool) error {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// serve answers at each address until ctx ends or one of them fails.
+// serve serves each address until ctx ends or one of them fails.
 func serve(ctx context.Context, handlers map[string]http.Handler) error {
 	failed := make(chan error, len(handlers))
 	for address, h := range handlers {
