@@ -1,43 +1,39 @@
-// Package archive reads ZIP archives that lie in an object store: the directory
-// from the last bytes of the object, an entry from one range of it.
+// Package archive reads ZIP archives in an object store: the directory from the last bytes of the object, and an entry
+// from one range of it.
 //
-// Nothing here does I/O of its own. ReadDirectory is given the end of the
-// archive and, when the directory is larger than that, fetches the rest once.
-// An Entry knows the range that holds it (Offset, Length), so a page costs one
-// request. archive/zip over ranged reads would cost about a hundred.
+// The package does no I/O itself. ReadDirectory gets the end of the archive and, if the directory is larger, fetches
+// the rest once. An Entry knows its range (Offset, Length), so a page costs one request. archive/zip over ranged reads
+// would cost about a hundred.
 //
-// Archives are hostile until proven otherwise: counts, sizes and offsets are
-// checked against Limits and against each other before memory or time is spent
-// on them. Names are cleaned for display and sorting; they are never a path.
+// Archives are untrusted: counts, sizes and offsets are checked against Limits and against each other before memory or
+// time is spent on them. Names are cleaned for display and sorting; they are never used as a path.
 package archive
 
 import "github.com/longbox/longbox/shared/format/internal/limit"
 
-// TailBytes is how many of an archive's last bytes are sure to hold its end
-// record: the longest comment, the record itself and the two zip64 records
-// (APPNOTE 4.3.14 to 4.3.16). It nearly always holds the whole directory too.
+// TailBytes is how many of an archive's last bytes are certain to hold its end record: the longest comment, the record
+// itself and the two zip64 records (APPNOTE 4.3.14 to 4.3.16). They nearly always hold the whole directory too.
 const TailBytes = 0xffff + endLen + locatorLen + end64Len
 
-// Limits bound what an archive may ask of us. A field that is zero or less
-// stands for its default.
+// Limits for an archive. A field that is zero or less means its default.
 type Limits struct {
 	Entries         int   `env:"ARCHIVE_MAX_ENTRIES" envDefault:"20000"`       // entries in the directory
 	DirectoryBytes  int64 `env:"ARCHIVE_MAX_DIRECTORY" envDefault:"8388608"`   // size of the directory
 	NameBytes       int   `env:"ARCHIVE_MAX_NAME" envDefault:"1024"`           // one name, as stored
 	EntryBytes      int64 `env:"ARCHIVE_MAX_ENTRY" envDefault:"67108864"`      // one page, and any entry that is opened, uncompressed
 	TotalBytes      int64 `env:"ARCHIVE_MAX_TOTAL" envDefault:"4294967296"`    // all entries together, uncompressed
-	Ratio           int64 `env:"ARCHIVE_MAX_RATIO" envDefault:"200"`           // all entries together to the size of the archive; applied above 64 MiB
-	DictionaryBytes int64 `env:"ARCHIVE_MAX_DICTIONARY" envDefault:"67108864"` // what a decompressor may keep of what it has read
+	Ratio           int64 `env:"ARCHIVE_MAX_RATIO" envDefault:"200"`           // all entries together, relative to the archive's size; applied above 64 MiB
+	DictionaryBytes int64 `env:"ARCHIVE_MAX_DICTIONARY" envDefault:"67108864"` // dictionary of a decompressor
 }
 
-// ratioFloor is the total below which no compression ratio is refused: small
-// books of blank pages or plain text compress extremely well.
+// ratioFloor is the total size below which the compression ratio is not checked: small books of blank pages or plain
+// text compress extremely well.
 const ratioFloor = 64 << 20
 
-// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+// Validate returns an error that names the first setting out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return limit.Check(l) }
 
-// WithDefaults fills the fields that are not set with limits that fit every real book known to us.
+// WithDefaults fills unset fields with limits that fit every real book known to us.
 func (l Limits) WithDefaults() Limits {
 	return Limits{
 		Entries:         limit.Or(l.Entries, 20_000),
@@ -50,11 +46,11 @@ func (l Limits) WithDefaults() Limits {
 	}
 }
 
-// Directory is the list of what an archive holds.
+// Directory lists the entries of an archive.
 type Directory struct {
 	Entries []Entry // in directory order
 	Size    int64   // of the archive, in bytes
-	// Fingerprint stands for the content where the entries have no checksums.
+	// Fingerprint identifies the content when the entries have no checksums.
 	Fingerprint string
 }
 
@@ -65,9 +61,9 @@ type Entry struct {
 	Length         int64  // bytes from Offset to request: up to the next entry or the directory
 	CompressedSize int64
 	Size           int64  // uncompressed
-	Method         uint16 // Stored, Deflated …, or how an entry of another container is read
+	Method         uint16 // Stored, Deflated …, or the method for an entry of another container
 	CRC32          uint32 // of the uncompressed bytes
 	Encrypted      bool
 	Directory      bool
-	Symlink        bool // its content is a path; never followed, never a page
+	Symlink        bool // the content is a path; never followed, never a page
 }

@@ -7,13 +7,11 @@ import (
 	"slices"
 )
 
-// ReadDirectory reads the directory of a ZIP archive of size bytes, given its
-// last bytes (TailBytes of them, or the whole file if that is shorter). It
-// calls fetch at most once: for the part of the directory that precedes the
-// tail or, when the tail holds no end record, for what tells a damaged archive
-// from something else. (A tail shorter than TailBytes without an end record is
-// first made as long: one call more.) fetch returns exactly n bytes from off; its errors are
-// passed on. Everything wrong with the archive itself is an *Error.
+// ReadDirectory reads the directory of a ZIP archive of size bytes, given its last bytes (TailBytes of them, or the
+// whole file if that is shorter). It calls fetch at most once: for the part of the directory before the tail or, if the
+// tail has no end record, to recognise a damaged archive. (A tail shorter than TailBytes without an end record is
+// extended first, with one more call.) fetch returns exactly n bytes from off; its errors are passed on. Any problem of
+// the archive itself is an *Error.
 func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64) ([]byte, error)) (*Directory, error) {
 	lim = lim.WithDefaults()
 	if size == 0 {
@@ -25,7 +23,7 @@ func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64)
 	f := &file{tail: tail, size: size, fetch: fetch}
 	ends, reason := findEnds(tail, size, lim)
 	if len(ends) == 0 && reason == nil && int64(len(tail)) < min(size, TailBytes) {
-		// A shorter tail than asked for: the end record may lie before it.
+		// The tail is shorter than requested: the end record may be before it.
 		if err := f.extend(max(0, size-TailBytes)); err != nil {
 			return nil, err
 		}
@@ -58,7 +56,7 @@ func ReadDirectory(tail []byte, size int64, lim Limits, fetch func(off, n int64)
 	return nil, reason
 }
 
-// file is what is known of the archive: its end, which extend lengthens once.
+// file holds the known part of the archive: its end, which extend lengthens once.
 type file struct {
 	tail    []byte
 	size    int64
@@ -68,7 +66,7 @@ type file struct {
 
 func (f *file) base() int64 { return f.size - int64(len(f.tail)) }
 
-// extend makes the tail begin at off.
+// extend makes the tail start at off.
 func (f *file) extend(off int64) error {
 	if off >= f.base() {
 		return nil
@@ -96,8 +94,8 @@ func (f *file) get(off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// parse reads the directory of one end record. first is the start of the
-// earliest directory that any candidate names, so that one fetch serves all.
+// parse reads the directory of one end record. first is the earliest directory start among all candidates, so that one
+// fetch serves all.
 func (f *file) parse(end endRecord, first int64, lim Limits) (*Directory, error) {
 	if end.entries == 0 && end.size == 0 {
 		return &Directory{Size: f.size}, nil
@@ -129,7 +127,7 @@ func (f *file) parse(end endRecord, first int64, lim Limits) (*Directory, error)
 	return &Directory{Entries: entries, Size: f.size}, nil
 }
 
-// explain says why there is no end record, by the first bytes of the file.
+// explain returns why there is no end record, judging by the first bytes of the file.
 func (f *file) explain() error {
 	head := f.tail
 	if f.base() > 0 {
@@ -154,10 +152,9 @@ func (f *file) explain() error {
 	return Errorf(NotArchive, "the file is not a ZIP archive")
 }
 
-// extents sets the Length of every entry: up to the next entry or the
-// directory, but no more than an entry can possibly need, so that space left
-// over in the archive is never requested. Entries that overlap are refused:
-// they have no use but to make a small archive expand without end.
+// extents sets the Length of every entry: up to the next entry or the directory, but not more than an entry can need,
+// so that unused space in the archive is not requested. Overlapping entries are refused: they only serve to make a
+// small archive expand endlessly.
 func extents(entries []Entry, directory int64) error {
 	order := make([]int, len(entries))
 	for i := range order {

@@ -16,7 +16,7 @@ const (
 	end64Len     = 56
 	maxVariable  = 2 * 0xffff // name and extra field of a local header
 	maxTrailer   = 24         // data descriptor after an entry
-	maxEndRecord = 16         // end records that are looked at closely
+	maxEndRecord = 16         // candidate end records that are examined
 )
 
 var (
@@ -34,25 +34,23 @@ var (
 	le64 = binary.LittleEndian.Uint64
 )
 
-// endRecord is one possible end of the archive. Offsets are from the start of
-// the file.
+// endRecord is a candidate for the end of the archive. Offsets are from the start of the file.
 type endRecord struct {
 	entries int
 	size    int64 // of the directory
-	start   int64 // of the directory, where it lies if it ends at the end record
-	claimed int64 // of the directory, as the record states it; less than start behind a prefix
-	exact   bool  // its comment ends where the file ends
+	start   int64 // of the directory, if it ends at the end record
+	claimed int64 // of the directory, as the record states it; less than start after a prefix
+	exact   bool  // the comment ends at the end of the file
 }
 
-// findEnds returns the end records in the tail that could be true, the likeliest
-// first. A comment may contain anything, so a signature proves nothing: the
-// record whose directory parses is the true one. If there is none, the error
-// says what is wrong with the likeliest.
+// findEnds returns the candidate end records in the tail, the likeliest first. A comment may contain anything, so a
+// signature proves nothing: the true record is the one whose directory parses. Without candidates, the error says what
+// is wrong with the likeliest one.
 func findEnds(tail []byte, size int64, lim Limits) ([]endRecord, error) {
 	var ends []endRecord
 	var first error
 	base := size - int64(len(tail))
-	var places []int // searched forwards, which is several times faster than backwards
+	var places []int // found with a forward search, which is several times faster than a backward one
 	for at := 0; ; at += len(endSig) {
 		n := bytes.Index(tail[at:], endSig)
 		if n < 0 || at+n+endLen > len(tail) {
@@ -90,8 +88,8 @@ func (e endRecord) rank() int {
 	return rank
 }
 
-// parseEnd reads the end record at tail[at:], and the zip64 records before it.
-// Kind NotArchive means that this is no end record at all.
+// parseEnd reads the end record at tail[at:], and the zip64 records before it. Kind NotArchive means that this is no
+// end record.
 func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 	b := tail[at:]
 	rest := len(b) - endLen - int(le16(b[20:]))
@@ -148,9 +146,8 @@ func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 	}, nil
 }
 
-// findEnd64 returns the zip64 end record that belongs to the end record at
-// tail[at:] and its position, or nil. It lies where its locator says or, behind
-// a prefix that the locator does not count, right before the locator.
+// findEnd64 returns the zip64 end record for the end record at tail[at:] and its position, or nil. It is where its
+// locator says or, after a prefix that the locator ignores, right before the locator.
 func findEnd64(tail []byte, at int, base int64) ([]byte, int) {
 	locator := at - locatorLen
 	if locator < 0 || !bytes.HasPrefix(tail[locator:], locatorSig) {

@@ -2,22 +2,22 @@ package archive
 
 import "fmt"
 
-// Kind says what is wrong with a file, in a word that stays the same.
+// Kind is the kind of a problem with a file. Its values are stable.
 type Kind string
 
-// The kinds of errors that this package returns.
+// Kinds of errors that this package returns.
 const (
-	NotArchive  Kind = "not_archive" // no ZIP at all
-	Truncated   Kind = "truncated"   // the end, or what an entry announces, is missing
+	NotArchive  Kind = "not_archive" // not a ZIP archive
+	Truncated   Kind = "truncated"   // the end, or content that an entry announces, is missing
 	Encrypted   Kind = "encrypted"   // needs a password
-	Unsupported Kind = "unsupported" // a compression method or layout that is not read
+	Unsupported Kind = "unsupported" // a compression method or layout that is not supported
 	TooLarge    Kind = "too_large"   // a limit is exceeded
 	Corrupt     Kind = "corrupt"     // contradicts itself
-	NoPages     Kind = "no_pages"    // readable, but holds no image
+	NoPages     Kind = "no_pages"    // readable, but without images
 )
 
-// Error says what is wrong with a file in words for its owner. It never stands
-// for trouble on the way to the file: errors of readers are passed on as is.
+// Error describes a problem of a file for its owner. Errors of readers are never an Error; they are passed on
+// unchanged.
 type Error struct {
 	Kind Kind
 	Msg  string
@@ -28,13 +28,12 @@ func (e *Error) Error() string { return e.Msg }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Undrawn says that a page was not drawn for a reason that lies outside its file: there was no time, or what draws
-// failed.
+// Undrawn means that a page was not drawn for a reason outside its file: lack of time, or a failure of the renderer.
 type Undrawn struct{ Err error }
 
 func (e *Undrawn) Error() string { return "the page was not drawn: " + e.Err.Error() }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Undrawn) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, &Error{Kind: k}) true for every error of kind k.
@@ -43,7 +42,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Kind == e.Kind && (t.Msg == "" || t.Msg == e.Msg)
 }
 
-// Errorf is an error of a kind, with a message for people.
+// Errorf returns an error of a kind, with a message for users.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }

@@ -9,8 +9,8 @@ import (
 // parser reads the headers of a directory (APPNOTE 4.3.12).
 type parser struct {
 	raw   []byte // the directory
-	start int64  // where it lies in the file
-	shift int64  // bytes before the archive proper, not counted in its offsets
+	start int64  // its offset in the file
+	shift int64  // bytes before the archive, which its offsets do not count
 	size  int64  // of the file
 	lim   Limits
 	text  string // the directory as a string: plain names are slices of it
@@ -97,7 +97,7 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 		Encrypted:      flags&(flagEncrypted|flagStrong) != 0,
 	}
 	if e.Method >= PDFPage {
-		e.Method = 0xfff0 // no ZIP has those methods: they are ours
+		e.Method = 0xfff0 // ZIP does not have these methods: they are ours
 	}
 	const unix, macOS = 3, 19
 	if creator := h[5]; creator == unix || creator == macOS {
@@ -106,8 +106,8 @@ func (p *parser) header(h, extra []byte) (Entry, error) {
 	return e, nil
 }
 
-// CheckSizes holds the sizes of all entries of an archive of size bytes against the limits, before anything is
-// unpacked.
+// CheckSizes checks the sizes of all entries against the limits, before anything is unpacked. size is that of the
+// archive.
 func CheckSizes(entries []Entry, size int64, lim Limits) error {
 	lim = lim.WithDefaults()
 	var total int64
@@ -144,8 +144,7 @@ func field(extra []byte, id uint16) []byte {
 	return nil
 }
 
-// zip64 replaces the values that do not fit 32 bits (APPNOTE 4.5.3): only those
-// are in the field, in this order.
+// zip64 replaces the values that do not fit into 32 bits (APPNOTE 4.5.3): only those are in the field, in this order.
 func zip64(extra []byte, size, compressed, offset *uint64, disk *uint32) error {
 	wanted := *size == math.MaxUint32 || *compressed == math.MaxUint32 || *offset == math.MaxUint32
 	if !wanted && *disk != 0xffff {
@@ -167,8 +166,7 @@ func zip64(extra []byte, size, compressed, offset *uint64, disk *uint32) error {
 	return nil
 }
 
-// unicodePath returns the UTF-8 name of the Info-ZIP field 0x7075, which holds
-// the checksum of the name it replaces.
+// unicodePath returns the UTF-8 name in the Info-ZIP field 0x7075, if its checksum matches the name that it replaces.
 func unicodePath(name string, extra []byte) string {
 	b := field(extra, 0x7075)
 	if len(b) < 6 || b[0] != 1 || le32(b[1:]) != crc32.ChecksumIEEE([]byte(name)) {

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// legacyNames collects the names that may be no UTF-8. They are decoded
-// together, as one program wrote them all: where one is no UTF-8, those that
-// could be are so by chance (图片 in GBK is ͼƬ).
+// legacyNames collects names that may not be UTF-8. They are decoded together, because one program wrote them all: if
+// one is not UTF-8, others are valid UTF-8 only by chance (图片 in GBK is ͼƬ).
 type legacyNames struct {
 	index  []int
 	names  []string
@@ -30,8 +29,8 @@ func (l *legacyNames) add(index int, raw string) {
 	l.legacy = l.legacy || !utf8.ValidString(raw)
 }
 
-// isUTF8 tells that a name is UTF-8 and not by chance: it is ASCII, or has a
-// character of three bytes, which two of a double-byte encoding seldom make.
+// isUTF8 reports whether a name is UTF-8, and not by chance: it is ASCII, or has a three-byte character, which two
+// characters of a double-byte encoding rarely form.
 func isUTF8(s string) bool {
 	ascii, long := true, false
 	for _, r := range s {
@@ -40,7 +39,7 @@ func isUTF8(s string) bool {
 	return ascii || long && utf8.ValidString(s)
 }
 
-// decode sets the names, unless they are UTF-8.
+// decode sets the decoded names, unless all are UTF-8.
 func (l *legacyNames) decode(entries []Entry) {
 	if !l.legacy {
 		return
@@ -52,8 +51,8 @@ func (l *legacyNames) decode(entries []Entry) {
 	}
 }
 
-// decoded are the names in the encoding of a country's Windows in which all of
-// them read well, else in a code page of Western Europe.
+// decoded returns the names in the Windows encoding of a country in which all of them read well, otherwise in a Western
+// European code page.
 func (l *legacyNames) decoded() []string {
 	if names, ok := cyrillic(l.names); ok {
 		return names
@@ -67,9 +66,8 @@ func (l *legacyNames) decoded() []string {
 	return western(l.names)
 }
 
-// western decodes names as code page 437, which the format prescribes (APPNOTE
-// appendix D), or as 850, which Windows writes, if that gives more letters: it
-// has some in the place of lines and Greek.
+// western decodes names as code page 437, which the format prescribes (APPNOTE appendix D), or as code page 850, which
+// Windows writes, if that gives more letters: it has letters in place of box-drawing and Greek characters.
 func western(names []string) []string {
 	read := func(page *charmap.Charmap) (decoded []string, letters int) {
 		for _, name := range names {
@@ -90,11 +88,10 @@ func western(names []string) []string {
 	return decoded
 }
 
-// shiftJIS decodes names as Shift-JIS; ok if that gives Japanese.
+// shiftJIS decodes names as Shift-JIS; ok if the result is Japanese.
 //
-// Accented letters of code page 437 followed by a letter are valid Shift-JIS
-// too ("père" reads as p頁e), but give lone characters inside Latin words,
-// where Japanese stands in runs or apart from Latin letters.
+// An accented letter of code page 437 followed by a letter is also valid Shift-JIS ("père" reads as p頁e). But it gives
+// single characters inside Latin words, while Japanese comes in runs or separate from Latin letters.
 func shiftJIS(names []string) (decoded []string, ok bool) {
 	good, bad := 0, 0
 	for _, name := range names {
@@ -126,9 +123,8 @@ func isJapanese(r rune) bool {
 
 func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
 
-// cyrillic decodes names as code page 866; ok if that gives Russian words: small
-// letters behind at most one capital or capitals alone, and many of the most
-// common ones.
+// cyrillic decodes names as code page 866; ok if the result is Russian: lower-case words with at most one capital at
+// the start, or capitals alone, with many of the most common letters.
 func cyrillic(names []string) (decoded []string, ok bool) {
 	letters, inWords, common := 0, 0, 0
 	for _, name := range names {
@@ -159,13 +155,13 @@ func cyrillic(names []string) (decoded []string, ok bool) {
 	return decoded, 2*inWords > letters && 3*common > letters
 }
 
-// doubleByte is an encoding of two bytes for each character of its script. The first byte of what is used at all is
-// from first to last; the second is above 0xa0, but for Big5.
+// doubleByte is an encoding with two bytes per character of its script. The first byte of common characters is from
+// first to last. The second is above 0xa0, except in Big5.
 type doubleByte struct {
 	encoding.Encoding
 	first, last byte
 	low         bool   // the second byte may be ASCII
-	common      string // tells apart what reads well in several
+	common      string // decides when several encodings read well
 }
 
 var doubleBytes = []doubleByte{
@@ -179,7 +175,7 @@ var doubleBytes = []doubleByte{
 		"무표생공미과연모위관계신중방트국게개당명경행회물문등반음천년편강요간진호남후속교용출"},
 }
 
-// eastAsian decodes names as Chinese or Korean; nil if they read as neither.
+// eastAsian decodes names as Chinese or Korean, or returns nil if they read as neither.
 func eastAsian(names []string) (decoded []string) {
 	most := -1
 	for _, e := range doubleBytes {
@@ -193,11 +189,12 @@ func eastAsian(names []string) (decoded []string) {
 	return decoded
 }
 
-// usual tells that the names have two characters of the script at least, and ten times as many usual ones as others.
+// usual reports whether the names have at least two characters of the script, and ten times as many common ones as
+// others.
 func (e doubleByte) usual(names []string) bool {
 	seen, usual, other := map[string]bool{}, 0, 0
 	for _, name := range names {
-		latin := false // the character before is a Latin letter
+		latin := false // the previous character is a Latin letter
 		for i := 0; i < len(name); i++ {
 			if name[i] < utf8.RuneSelf {
 				latin = isASCIILetter(rune(name[i]))
@@ -207,7 +204,7 @@ func (e doubleByte) usual(names []string) bool {
 			i++
 			inWord := isASCIILetter(rune(pair[len(pair)-1])) && (latin || i+1 < len(name) && isASCIILetter(rune(name[i+1])))
 			switch {
-			case pair[0] >= 0xa1 && pair[0] <= 0xa3: // marks
+			case pair[0] >= 0xa1 && pair[0] <= 0xa3: // symbols
 			case e.holds(pair) && !inWord:
 				usual++
 				seen[pair] = true
@@ -224,7 +221,7 @@ func (e doubleByte) holds(pair string) bool {
 	return len(pair) == 2 && pair[0] >= e.first && pair[0] <= e.last && (pair[1] > 0xa0 || e.low)
 }
 
-// read decodes names, and counts characters that every text has; nil where bytes mean nothing.
+// read decodes names and counts very common characters. It returns nil for invalid bytes.
 func (e doubleByte) read(names []string) (decoded []string, common int) {
 	looked := 0
 	for _, name := range names {

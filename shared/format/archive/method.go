@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
-// The compression methods of ZIP that are read (APPNOTE 4.4.5).
+// Supported compression methods of ZIP (APPNOTE 4.4.5).
 const (
 	Stored    uint16 = 0
 	Deflated  uint16 = 8
@@ -28,27 +28,27 @@ const (
 	XZ        uint16 = 95
 )
 
-// How the entries of other containers are read. The numbers are ours: ZIP will not reach them.
+// Methods for entries of other containers. The numbers are ours and far from those of ZIP.
 const (
-	// Bare bytes are the content: nothing precedes them in their range, and where CRC32 is 0 it is not known.
+	// Bare entries are the plain bytes of their range, without a header. A CRC32 of 0 means unknown.
 	Bare uint16 = 0xffff
-	// RAR4 and RAR5 ranges hold one file block of such an archive, compressed by itself.
+	// RAR4 and RAR5 entries are one file block of such an archive, compressed on its own.
 	RAR4 uint16 = 0xfffe
 	RAR5 uint16 = 0xfffd
-	// SolidRAR and SevenZip entries can only be reached by decompressing what precedes them: Offset is their
-	// number in the archive.
+	// SolidRAR and SevenZip entries can only be read by decompressing everything before them. Offset is their number in
+	// the archive.
 	SolidRAR uint16 = 0xfffc
 	SevenZip uint16 = 0xfffb
-	// PDFPage entries must be drawn: Offset is the number of the page, from 0.
+	// PDFPage entries must be rendered. Offset is the page number, from 0.
 	PDFPage uint16 = 0xfffa
 )
 
-// Direct tells whether an entry is read from its own range of the object alone.
+// Direct reports whether the entry can be read from its own range of the object alone.
 func (e Entry) Direct() bool {
 	return e.Method != SolidRAR && e.Method != SevenZip && e.Method != PDFPage
 }
 
-// Heavy tells whether unpacking the entry takes the memory of a dictionary or of a model: up to some hundred MB.
+// Heavy reports whether unpacking the entry needs the memory of a dictionary or a model: up to some hundred MB.
 func (e Entry) Heavy() bool {
 	switch e.Method {
 	case Stored, Bare, Deflated, Deflate64, BZip2:
@@ -84,7 +84,7 @@ func (e Entry) decompress(raw *exact, lim Limits) (io.Reader, error) {
 	case XZ:
 		return newXZ(raw, e.Size, lim), nil
 	case Zstd, OldZstd:
-		// One at a time: then it keeps no goroutine that somebody would have to end.
+		// Without concurrency it starts no goroutine, so nothing needs closing.
 		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(uint64(lim.DictionaryBytes)), zstd.WithDecoderMaxMemory(uint64(max(e.Size, lim.DictionaryBytes))))
 		if err != nil {
@@ -109,7 +109,7 @@ func (e Entry) openLZMA(raw *exact, lim Limits) (io.Reader, error) {
 	if dict := int64(le32(h[5:])); dict > lim.DictionaryBytes && e.Size > lim.DictionaryBytes {
 		return nil, tooLarge("dictionary of "+e.Name, dict, lim.DictionaryBytes)
 	}
-	// The header of an .lzma file: properties, and a size that is not known where the stream marks its end.
+	// The header of an .lzma file: properties, and a size, which is unknown if the stream marks its end.
 	size := uint64(e.Size)
 	if raw.flags&flagEndMarked != 0 {
 		size = 1<<64 - 1
@@ -124,7 +124,7 @@ func (e Entry) openLZMA(raw *exact, lim Limits) (io.Reader, error) {
 	return r, nil
 }
 
-// What stands before one file block to make an archive of it: signature and main header.
+// Signature and main header, which make one file block a complete archive.
 var (
 	rar4Start = []byte("Rar!\x1a\x07\x00\xcf\x90\x73\x00\x00\x0d\x00\x00\x00\x00\x00\x00\x00")
 	rar5Start = []byte("Rar!\x1a\x07\x01\x00\xc5\x1a32\x03\x01\x00\x00")
@@ -149,7 +149,7 @@ func (e Entry) openRAR(block io.Reader, lim Limits) (io.Reader, error) {
 	return r, nil
 }
 
-// zstdReader gives the decoder's memory back at the end.
+// zstdReader frees the decoder's memory at the end.
 type zstdReader struct {
 	entry Entry
 	*zstd.Decoder

@@ -8,10 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// clean turns a name as stored into one that is safe to show: UTF-8, composed,
-// '/' between its parts, no control or direction-changing characters, no drive,
-// no root, no "." or ".." parts. A name of which nothing is left is "unnamed".
-// directory is true for a name that ends in a separator.
+// clean makes a stored name safe for display: UTF-8, composed, '/' between its parts, no control or bidi characters, no
+// drive, no root, no "." or ".." parts. An empty result becomes "unnamed". directory is true for a name that ends with
+// a separator.
 func clean(raw string) (name string, directory bool) {
 	if isPlain(raw) {
 		return raw, false
@@ -43,12 +42,12 @@ func clean(raw string) (name string, directory bool) {
 	return norm.NFC.String(strings.Join(kept, "/")), directory
 }
 
-// SetNames gives entries their names as other containers store them, cleaned; those that are no UTF-8 are decoded
+// SetNames sets the cleaned names of entries from the names in another container. Names that are not UTF-8 are decoded
 // together.
 func SetNames(entries []Entry, raw []string) {
 	var old legacyNames
 	for i, name := range raw {
-		if !utf8.ValidString(name) { // some may be marked: RAR 4 and pax do so
+		if !utf8.ValidString(name) { // some may be marked as UTF-8, in RAR 4 and pax
 			old.add(i, name)
 		}
 		clean, folder := clean(name)
@@ -57,7 +56,7 @@ func SetNames(entries []Entry, raw []string) {
 	old.decode(entries)
 }
 
-// isPlain reports that a name needs no cleaning, without allocating.
+// isPlain reports whether a name needs no cleaning, without allocating.
 func isPlain(s string) bool {
 	previous := byte('/')
 	for i := range len(s) {

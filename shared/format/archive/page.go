@@ -11,10 +11,9 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
-// Pages returns the image entries in reading order: natural order, folder by
-// folder. Images are told by their extension. What systems leave behind
-// (__MACOSX, @eaDir, dotfiles, Thumbs.db), links and folders are no pages; encrypted
-// images and images of unread methods are, see CheckPages.
+// Pages returns the image entries in reading order: natural order, folder by folder. Images are recognised by their
+// extension. System files (__MACOSX, @eaDir, dotfiles, Thumbs.db), links and folders are not pages. Encrypted images
+// and images with unsupported methods are; see CheckPages.
 func Pages(entries []Entry) []Entry {
 	var pages []Entry
 	for _, e := range entries {
@@ -26,9 +25,8 @@ func Pages(entries []Entry) []Entry {
 	return pages
 }
 
-// CheckPages returns the *Error that explains why a book cannot be read from
-// its pages: NoPages if there are none, Encrypted or Unsupported for the first
-// page that cannot be opened.
+// CheckPages returns the *Error that explains why a book cannot be read: NoPages if it has none, Encrypted or
+// Unsupported for the first page that cannot be opened.
 func CheckPages(pages []Entry) error {
 	if len(pages) == 0 {
 		return Errorf(NoPages, "the archive holds no images")
@@ -41,10 +39,9 @@ func CheckPages(pages []Entry) error {
 	return nil
 }
 
-// Fingerprint returns the hex SHA-256 of the checksums and sizes of the pages
-// in page order: the same pages in another archive, compressed in another way
-// or under another name give the same value. It takes all entries of an archive
-// or its Pages; without any page all files count, as they do for a text book.
+// Fingerprint returns the hex SHA-256 of the checksums and sizes of the pages in page order. The same pages in another
+// archive, with another compression or another name give the same value. It takes all entries of an archive, or its
+// Pages. Without pages all files count, for text books.
 func Fingerprint(entries []Entry) string {
 	if pages := Pages(entries); len(pages) > 0 {
 		return fingerprint(pages)
@@ -52,8 +49,8 @@ func Fingerprint(entries []Entry) string {
 	return ContentFingerprint(entries)
 }
 
-// ContentFingerprint is Fingerprint over all files instead of the pages only.
-// It tells apart text books that share a cover or a publisher's logo.
+// ContentFingerprint is Fingerprint over all files instead of the pages. It distinguishes text books that share a cover
+// or a publisher's logo.
 func ContentFingerprint(entries []Entry) string {
 	var files []Entry
 	for _, e := range entries {
@@ -91,14 +88,14 @@ func isPage(e Entry) bool {
 	if e.Directory || e.Symlink || !IsImage(e.Name) {
 		return false
 	}
-	if path.Base(e.Name)[0] == '.' { // of macOS and of editors; folders may begin with dots, as titles do
+	if path.Base(e.Name)[0] == '.' { // files of macOS and of editors; folders may start with dots, as titles do
 		return false
 	}
 	return !strings.Contains(e.Name, "__") && !strings.Contains(e.Name, "@") || !isLeftBehind(e.Name)
 }
 
-// isLeftBehind tells of the copies that macOS and a Synology, which keeps thumbnails of all pictures, put into
-// archives.
+// isLeftBehind reports whether a name is in a folder of copies that macOS adds to archives, or of thumbnails that a
+// Synology NAS adds.
 func isLeftBehind(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(folder string) bool {
 		return strings.EqualFold(folder, "__MACOSX") || strings.EqualFold(folder, "@eaDir")

@@ -11,8 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
-// Fits is an *Error of kind TooLarge for an entry that is larger than one may be, plain or packed, before anything of
-// it is read. What cannot be packed grows by less than an eighth.
+// Fits returns an *Error of kind TooLarge for an entry over the size limit, plain or packed, before anything of it is
+// read. Incompressible data grows by less than an eighth.
 func (e Entry) Fits(lim Limits) error {
 	lim = lim.WithDefaults()
 	if e.Size > lim.EntryBytes {
@@ -24,10 +24,9 @@ func (e Entry) Fits(lim Limits) error {
 	return nil
 }
 
-// Open returns the plain bytes of an entry, from a reader of the entry's range
-// (Length bytes from Offset). The reader yields at most Size bytes and fails
-// with an *Error when size or checksum do not match what the directory states:
-// Truncated if the range is short, else Corrupt.
+// Open returns the plain bytes of an entry, from a reader of its range (Length bytes from Offset). The reader returns
+// at most Size bytes. It fails with an *Error if size or checksum differ from the directory: Truncated if the range is
+// short, otherwise Corrupt.
 func (e Entry) Open(r io.Reader, lim Limits) (io.Reader, error) {
 	lim = lim.WithDefaults()
 	if err := e.Check(); err != nil {
@@ -50,9 +49,8 @@ func (e Entry) Open(r io.Reader, lim Limits) (io.Reader, error) {
 	return &plain{entry: e, source: raw, r: content, left: e.Size}, nil
 }
 
-// Raw returns the CompressedSize bytes of an entry as they are stored, from a
-// reader of the entry's range. A source that ends early is an *Error of kind
-// Truncated, never a short result.
+// Raw returns the CompressedSize stored bytes of an entry, from a reader of its range. A source that ends early gives
+// an *Error of kind Truncated, never a short result.
 func (e Entry) Raw(r io.Reader) (io.Reader, error) {
 	x, err := e.raw(r)
 	if err != nil {
@@ -64,13 +62,13 @@ func (e Entry) Raw(r io.Reader) (io.Reader, error) {
 	return x, nil
 }
 
-// copier is a source that can hand bytes on without showing them: blob's bodies, from connection to connection.
+// copier is a source that can pass bytes on without reading them: package blob's bodies, from connection to connection.
 type copier interface {
 	CopyN(w io.Writer, n int64) (int64, error)
 }
 
 func (e Entry) raw(r io.Reader) (*exact, error) {
-	if e.Method >= PDFPage { // no header of ours precedes it
+	if e.Method >= PDFPage { // it has no header of ours
 		return &exact{entry: e, r: r, left: e.Length}, nil
 	}
 	var h [localLen]byte
@@ -96,9 +94,8 @@ func (e Entry) raw(r io.Reader) (*exact, error) {
 	return &exact{entry: e, r: r, left: e.CompressedSize, flags: le16(h[6:])}, nil
 }
 
-// Gzip returns a deflated entry as a gzip file (RFC 1952) of GzipSize bytes
-// without inflating it, from a reader of the entry's range. The receiver checks
-// size and checksum. Other methods are an *Error of kind Unsupported.
+// Gzip returns a deflated entry as a gzip file (RFC 1952) of GzipSize bytes without inflating it, from a reader of its
+// range. The receiver checks size and checksum. Other methods give an *Error of kind Unsupported.
 func (e Entry) Gzip(r io.Reader) (io.Reader, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -120,11 +117,10 @@ func (e Entry) Gzip(r io.Reader) (io.Reader, error) {
 	return io.MultiReader(bytes.NewReader(header), raw, bytes.NewReader(trailer)), nil
 }
 
-// GzipSize returns the number of bytes that Gzip yields.
+// GzipSize returns the size of Gzip's result.
 func (e Entry) GzipSize() int64 { return 10 + e.CompressedSize + 8 }
 
-// Check returns the *Error that opening an entry would give for what its
-// directory header alone says: Encrypted or Unsupported.
+// Check returns the *Error that Open would return for the directory header alone: Encrypted or Unsupported.
 func (e Entry) Check() error {
 	switch {
 	case e.Encrypted:
@@ -149,13 +145,13 @@ func (e Entry) shortOr(err error) error {
 	return err
 }
 
-// exact yields exactly left bytes of r, or an error.
+// exact returns exactly left bytes of r, or an error.
 type exact struct {
 	entry  Entry
 	r      io.Reader
 	left   int64
 	flags  uint16 // of the local header
-	failed error  // why there is no more, where that is not the archive's end
+	failed error  // why there are no more bytes, unless the archive ends
 }
 
 func (x *exact) Read(b []byte) (int, error) {
@@ -171,13 +167,13 @@ func (x *exact) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// exactCopier is exact over a source that can hand bytes on.
+// exactCopier is exact for a source that can pass bytes on.
 type exactCopier struct {
 	*exact
 	from copier
 }
 
-// WriteTo hands on what is left.
+// WriteTo passes the rest on.
 func (x *exactCopier) WriteTo(w io.Writer) (int64, error) {
 	n, err := x.from.CopyN(w, x.left)
 	x.left -= n
@@ -187,7 +183,7 @@ func (x *exactCopier) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-// framed is a gzip file around an entry that can be handed on.
+// framed is a gzip file around an entry that can be passed on.
 type framed struct {
 	parts [3]io.Reader // header, entry, trailer
 	at    int
@@ -207,7 +203,7 @@ func (f *framed) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// WriteTo hands on what is left.
+// WriteTo passes the rest on.
 func (f *framed) WriteTo(w io.Writer) (n int64, err error) {
 	for f.at < len(f.parts) && err == nil {
 		var m int64
@@ -218,9 +214,8 @@ func (f *framed) WriteTo(w io.Writer) (n int64, err error) {
 	return n, err
 }
 
-// plain yields the bytes of an entry and compares them with its directory
-// header on the way. What it reads last it holds back where they differ, so that
-// nobody who passes them on has given out the whole before that is known.
+// plain returns the bytes of an entry and checks them against its directory header. It holds back the last bytes if
+// they differ, so that a caller who passes them on never sends all of a damaged entry.
 type plain struct {
 	entry  Entry
 	source *exact
@@ -254,8 +249,7 @@ func (p *plain) Read(b []byte) (int, error) {
 	return n, p.err
 }
 
-// finish makes sure that nothing follows the last byte and that the checksum is
-// right; it returns io.EOF if so.
+// finish checks that nothing follows the last byte and that the checksum is right. It then returns io.EOF.
 func (p *plain) finish() error {
 	var one [1]byte
 	for {
@@ -276,7 +270,7 @@ func (p *plain) finish() error {
 	return io.EOF
 }
 
-// corruptOr tells trouble of the source from trouble that the data itself makes.
+// corruptOr distinguishes errors of the source from errors in the data.
 func (p *plain) corruptOr(err error) error {
 	var problem *Error
 	switch {
@@ -284,22 +278,21 @@ func (p *plain) corruptOr(err error) error {
 		return p.source.failed
 	case errors.As(err, &problem):
 		return err
-	case errors.Is(err, rardecode.ErrDictionaryTooLarge): // where the data begins anew, with a model of its own
+	case errors.Is(err, rardecode.ErrDictionaryTooLarge): // in the middle of the data, with a new model
 		return &Error{Kind: TooLarge, Msg: p.entry.Name + " needs a larger model than the limit for dictionaries", Err: err}
 	}
 	return p.entry.damaged(err)
 }
 
-// Verify returns content, which is what a decompressor of another package made of an entry, with its size and
-// checksum compared on the way.
+// Verify returns content, an entry decompressed by another package, and checks its size and checksum while it is read.
 func Verify(e Entry, content io.Reader) io.Reader {
 	return &plain{entry: e, source: &exact{}, r: content, left: e.Size}
 }
 
-// Source remembers why reading failed, to tell that from damage of what was read.
+// Source records a read error, to distinguish it from damaged data.
 type Source struct {
 	R      io.Reader
-	Failed error // nil while nothing but the end was met
+	Failed error // nil after success or EOF
 }
 
 func (s *Source) Read(p []byte) (int, error) {

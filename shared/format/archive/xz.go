@@ -9,13 +9,13 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// xzReader reads one .xz stream block by block, since the package for it takes any dictionary that a block asks
-// for. Checksums of blocks are skipped: the archive has one of the whole entry.
+// xzReader reads one .xz stream block by block, because the xz package accepts any dictionary size that a block
+// requests. It skips checksums of blocks: the archive has one for the whole entry.
 type xzReader struct {
 	in      *counting
 	lim     Limits
-	size    int64 // of the whole entry: no dictionary needs to hold more
-	spent   int64 // bytes of dictionaries so far: each block takes its own
+	size    int64 // of the whole entry: no dictionary needs more
+	spent   int64 // bytes of dictionaries so far: each block allocates its own
 	check   int64 // bytes of checksum after each block
 	block   io.Reader
 	started bool
@@ -23,8 +23,8 @@ type xzReader struct {
 
 var errXZ = errors.New("not an .xz stream")
 
-// maxDictionaries is how many dictionaries of the largest size all blocks of a stream may take, one after the other.
-// One of several blocks has dictionaries smaller than these.
+// maxDictionaries limits the dictionaries of all blocks of a stream, in multiples of the largest size. Streams with
+// several blocks have smaller dictionaries.
 const maxDictionaries = 64
 
 func newXZ(r io.Reader, size int64, lim Limits) io.Reader {
@@ -73,7 +73,7 @@ func (x *xzReader) Read(p []byte) (int, error) {
 	}
 }
 
-// next reads the header of a block (or of the stream before it); io.EOF at the index.
+// next reads the header of a block (first that of the stream). It returns io.EOF at the index.
 func (x *xzReader) next() error {
 	if !x.started {
 		x.started = true
@@ -102,7 +102,7 @@ func (x *xzReader) next() error {
 		return io.ErrUnexpectedEOF
 	}
 	flags, rest := h[0], h[1:len(h)-4]
-	for _, bit := range []byte{0x40, 0x80} { // sizes, packed and plain
+	for _, bit := range []byte{0x40, 0x80} { // packed and plain size
 		for more := flags&bit != 0; more; {
 			if len(rest) == 0 {
 				return errXZ
@@ -110,7 +110,7 @@ func (x *xzReader) next() error {
 			more, rest = rest[0]&0x80 != 0, rest[1:]
 		}
 	}
-	// One filter, LZMA2 with one byte of properties: what is written for images. Others serve programs.
+	// Only one filter, LZMA2 with one byte of properties, is used for images. Others are for programs.
 	if flags&3 != 0 || len(rest) < 3 || rest[0] != 0x21 || rest[1] != 1 || rest[2] > 40 {
 		return Errorf(Unsupported, "an .xz block with filters other than LZMA2: pack the archive again with deflate or none")
 	}
@@ -118,7 +118,7 @@ func (x *xzReader) next() error {
 	if dict > x.lim.DictionaryBytes {
 		return tooLarge("dictionary of an .xz block", dict, x.lim.DictionaryBytes)
 	}
-	const models = 32 << 10 // that a block takes besides
+	const models = 32 << 10 // memory of a block besides its dictionary
 	if x.spent += dict + models; x.spent > maxDictionaries*(x.lim.DictionaryBytes+models) {
 		return tooLarge("dictionaries of all blocks of an .xz stream", x.spent, maxDictionaries*(x.lim.DictionaryBytes+models))
 	}

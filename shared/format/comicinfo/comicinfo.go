@@ -1,6 +1,5 @@
-// Package comicinfo reads ComicInfo.xml, schema 2.1: what comic archives say
-// about themselves. Files in the wild are full of small mistakes; a value that
-// makes no sense is left out and noted, the rest is kept.
+// Package comicinfo reads ComicInfo.xml, schema 2.1, the metadata of comic archives. Real files are full of small
+// mistakes: an invalid value is dropped and noted, the rest is kept.
 package comicinfo
 
 import (
@@ -16,17 +15,17 @@ const (
 	maxWarnings = 50
 )
 
-// Info is the content of one ComicInfo.xml. Texts are trimmed and "" when
-// absent, numbers nil. Lists are kept as written, comma-separated: see List.
+// Info is the content of one ComicInfo.xml. Texts are trimmed, and "" if absent; absent numbers are nil. Lists are kept
+// as written, comma-separated: see List.
 type Info struct {
 	Title, Series       string
-	Number              string // mostly but not always a number: see NumberValue
+	Number              string // usually a number, but not always: see NumberValue
 	Count, Volume       *int
 	AlternateSeries     string
 	AlternateNumber     string
 	AlternateCount      *int
 	Summary, Notes      string
-	Year, Month, Day    *int // each valid by itself: see Date
+	Year, Month, Day    *int // each checked on its own: see Date
 	Writer, Penciller   string
 	Inker, Colorist     string
 	Letterer            string
@@ -34,7 +33,7 @@ type Info struct {
 	Editor, Translator  string
 	Publisher, Imprint  string
 	Genre, Tags         string
-	Web                 string // one or more addresses, space-separated
+	Web                 string // one or more URLs, space-separated
 	PageCount           *int
 	LanguageISO         string
 	Format              string
@@ -55,10 +54,10 @@ type Info struct {
 	SeriesSort          string // the same
 	TitleSort           string // the same
 	Pages               []Page
-	Warnings            []string // what was left out, and why
+	Warnings            []string // what was dropped, and why
 }
 
-// Page is what the file says about one image of the archive.
+// Page describes one image of the archive.
 type Page struct {
 	Image       int    // index in page order, from 0
 	Type        string // FrontCover, InnerCover, Story, …; "" is Story
@@ -70,9 +69,9 @@ type Page struct {
 	ImageHeight int // pixels, 0 when unknown
 }
 
-// Parse reads a ComicInfo.xml. A document that is cut short or malformed gives
-// what could be read, with a warning. An error means that there is nothing: no
-// ComicInfo element, or a document that is refused (xmllimit.ErrDTD, xmllimit.ErrTooLarge).
+// Parse reads a ComicInfo.xml. From a truncated or malformed document it returns what could be read, with a warning. An
+// error means that there is nothing: no ComicInfo element, or a refused document (xmllimit.ErrDTD,
+// xmllimit.ErrTooLarge).
 func Parse(b []byte, lim xmllimit.Limits) (*Info, error) {
 	root, err := xmllimit.Parse(b, xmllimit.NoDoctype, lim)
 	if root == nil {
@@ -164,8 +163,7 @@ func (i *Info) readPages(pages *xmllimit.Node) {
 	}
 }
 
-// attribute returns a whole number from 0 to limit, or -1. The -1 that some
-// programs write for "unknown" is not worth a warning.
+// attribute returns an integer from 0 to limit, or -1. Some programs write -1 for "unknown", which gives no warning.
 func (i *Info) attribute(name, value string, limit int) int {
 	n, ok := whole(value)
 	if ok && n >= 0 && n <= limit {

@@ -9,8 +9,8 @@ import (
 
 const maxCount = math.MaxInt32
 
-// fields returns how to store each element, by its name in lower case. A setter
-// returns what is wrong with a value, or "".
+// fields returns the setter of each element, by its name in lower case. A setter returns what is wrong with a value, or
+// "".
 func (i *Info) fields() map[string]func(string) string {
 	text := func(to *string) func(string) string {
 		return func(v string) string { *to = v; return "" }
@@ -132,7 +132,7 @@ func boolean(v string) *bool {
 	return &b
 }
 
-// whole reads a whole number, also one written as "2012.0".
+// whole parses an integer, also one written as "2012.0".
 func whole(v string) (int, bool) {
 	f, err := strconv.ParseFloat(v, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// thousands is a number with commas between its thousands, as some spreadsheets write it.
+// thousands matches a number with thousands separators, as some spreadsheets write it.
 var thousands = lazyregexp.New(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
 
 // NumberValue returns Number as a number: "12", "#12", "-1", "1.5", "1,5", "1,000", "½", "1½", "1 ½", "-1½".
@@ -54,8 +54,7 @@ func (i *Info) checkDate() {
 	}
 }
 
-// ReadingDirection returns "rtl" when Manga says YesAndRightToLeft, "webtoon"
-// when Format says so, else "".
+// ReadingDirection returns "rtl" if Manga is YesAndRightToLeft, "webtoon" if Format says so, otherwise "".
 func (i *Info) ReadingDirection() string {
 	switch {
 	case i.Manga == "YesAndRightToLeft":
@@ -66,8 +65,7 @@ func (i *Info) ReadingDirection() string {
 	return ""
 }
 
-// IsManga reports whether Manga is Yes or YesAndRightToLeft; nil when the file
-// does not say.
+// IsManga reports whether Manga is Yes or YesAndRightToLeft; nil if unknown.
 func (i *Info) IsManga() *bool {
 	if i.Manga == "" {
 		return nil
@@ -76,8 +74,8 @@ func (i *Info) IsManga() *bool {
 	return &is
 }
 
-// List splits a comma-separated value (Writer, Genre, Tags, Characters, …) into
-// its parts, trimmed, in order, each once.
+// List splits a comma-separated value (Writer, Genre, Tags, Characters, …) into trimmed parts, in order, without
+// duplicates.
 func List(value string) []string {
 	var list []string
 	seen := map[string]bool{}
@@ -91,7 +89,7 @@ func List(value string) []string {
 	return list
 }
 
-// Numbers splits StoryArcNumber, whose parts belong to those of StoryArc by their places: none is left out.
+// Numbers splits StoryArcNumber. Its parts correspond to those of StoryArc by position, so empty ones are kept.
 func Numbers(value string) []string {
 	if value == "" {
 		return nil
@@ -103,8 +101,8 @@ func Numbers(value string) []string {
 	return list
 }
 
-// Links returns the addresses of Web that are http or https. Kavita and others write commas between them, which an
-// address may have too.
+// Links returns the http and https URLs in Web. Kavita and others separate them with commas, which a URL may contain
+// too.
 func (i *Info) Links() []string {
 	var links []string
 	for _, link := range strings.Fields(strings.NewReplacer(",http", " http", ";http", " http").Replace(i.Web)) {
@@ -116,19 +114,19 @@ func (i *Info) Links() []string {
 	return links
 }
 
-// ages are the ratings of schema 2.1, in lower case without spaces, and from which age a book is meant for.
+// ages maps the ratings of schema 2.1, in lower case without spaces, to a minimum age.
 var ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadults": 6, "pg": 8, "everyone10+": 10, "teen": 13,
 	"ma15+": 15, "m": 17, "mature17+": 17, "r18+": 18, "x18+": 18, "adultsonly18+": 18}
 
 var age = lazyregexp.New(`^(\d{1,2})\s*\+?$`)
 
-// Unrated tells whether an age rating of schema 2.1 says that there is none: Unknown or Rating Pending.
+// Unrated reports whether an age rating of schema 2.1 means none: Unknown or Rating Pending.
 func Unrated(rating string) bool {
 	v := strings.ToLower(strings.Join(strings.Fields(rating), ""))
 	return v == "unknown" || v == "ratingpending"
 }
 
-// MinimumAge is the age that AgeRating means, also one written as a number; nil when it says none.
+// MinimumAge returns the age of AgeRating, which may also be a number; nil if it has none.
 func (i *Info) MinimumAge() *int {
 	v := strings.ToLower(strings.Join(strings.Fields(i.AgeRating), ""))
 	if n, ok := ages[v]; ok {

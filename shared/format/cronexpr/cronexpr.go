@@ -1,11 +1,9 @@
-// Package cronexpr reads cron expressions of five fields (minute, hour, day of
-// month, month, day of week) or six (a second in front) and tells when they are
-// next due, in any time zone of the IANA database, which is embedded.
+// Package cronexpr parses cron expressions with five fields (minute, hour, day of month, month, day of week) or six (a
+// second in front), and computes when they are next due, in any time zone of the IANA database, which is embedded.
 //
-// Clocks that change do not confuse it. A schedule with fixed hours fires once
-// for each of its times: one that a change skips fires right after the gap, one
-// that a change repeats fires the first time only. A schedule that runs in
-// every hour keeps its rhythm through both.
+// Clock changes are handled. A schedule with fixed hours fires once for each of its times: a skipped time fires right
+// after the gap, a repeated time fires the first time only. A schedule that runs every hour keeps its rhythm through
+// both.
 package cronexpr
 
 import (
@@ -28,9 +26,8 @@ type Schedule struct {
 
 const maxLength = 200
 
-// Parse reads an expression and the name of a time zone; "" is UTC. Errors name
-// the field that is wrong, and a schedule that never comes, such as 31 February,
-// is an error too.
+// Parse parses an expression and the name of a time zone; "" is UTC. Errors name the invalid field. A schedule that is
+// never due, such as 31 February, is an error too.
 func Parse(expr, tz string) (Schedule, error) {
 	if len(expr) > maxLength {
 		return Schedule{}, fmt.Errorf("cron expression is longer than %d characters", maxLength)
@@ -72,25 +69,24 @@ func zone(tz string) (*time.Location, error) {
 	return nil, fmt.Errorf("time zone %q is not known: want a name such as UTC or Europe/Paris", tz)
 }
 
-// Next returns the first time after the given one at which the schedule is due,
-// in its zone and to the second; the zero time for a zero Schedule, and when
-// there is none within the years that can be calculated.
+// Next returns the first due time after the given one, in the schedule's zone and to the second. It returns the zero
+// time for a zero Schedule, and if there is none in the computable years.
 func (s Schedule) Next(after time.Time) time.Time {
 	if s.zone == nil {
 		return time.Time{}
 	}
 	t := after.In(s.zone).Truncate(time.Second)
-	from := wall(t) // look for wall clock times after this one
+	from := wall(t) // find wall clock times after this one
 	for {
 		start, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// Behind a zone's table (in Europe from 2038 on) the time package ends leap years a day early. No clock
-			// changes on that day.
+			// After the end of a zone's table (in Europe from 2038 on) the time package ends leap years a day early. No
+			// clock changes on that day.
 			end = t.Add(24 * time.Hour)
 		}
 		offset := offsetAt(t)
 		if !s.everyHour && !start.IsZero() {
-			// Where clocks went back, times until here were had before.
+			// Where clocks went back, times until here have already occurred.
 			repeated := wall(start).Add(time.Duration(offsetAt(start.Add(-1))-offset) * time.Second)
 			if from.Before(repeated) {
 				from = repeated.Add(-time.Second)
@@ -104,7 +100,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 		if end.IsZero() || at.Before(end) {
 			return at.In(s.zone)
 		}
-		// Due only after the clocks change: go on from there.
+		// Due only after the clock change: continue there.
 		skipped := wall(end) // the first wall clock time after the change
 		if !s.everyHour && due.Before(skipped) {
 			return end
@@ -113,13 +109,12 @@ func (s Schedule) Next(after time.Time) time.Time {
 	}
 }
 
-// searched is how many days are looked at for the next one: 29 February falls on a certain day of the week every 28
+// searched is the number of days that are searched for the next one. 29 February falls on a given weekday every 28
 // years, and once after 40, around a year such as 2100 that is no leap year.
 const searched = 41 * 366
 
-// nextWall returns the next matching wall clock time after from, both written
-// as if they were UTC, where no clock changes. It finds the day first: the
-// library looks for all fields at once, and for hours where a day is rare.
+// nextWall returns the next matching wall clock time after from, both written as UTC, where no clock changes. It finds
+// the day first: the library searches all fields at once, which takes hours for a rare day.
 func (s Schedule) nextWall(from time.Time) (time.Time, bool) {
 	days, err := gronx.Segments("0 0 0 " + s.days)
 	if err != nil {
@@ -145,7 +140,7 @@ func (s Schedule) nextWall(from time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// wall writes what the clock of t's zone shows as a time in UTC.
+// wall returns the wall clock time of t's zone, written as UTC.
 func wall(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }

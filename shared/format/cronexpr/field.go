@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// field is the grammar of one field: a list of *, n, a-b, each with a step
-// after a slash, and in the two day fields the words that only they know.
+// field is the grammar of one field: a list of *, n, a-b, each with an optional step after a slash, and special words
+// in the two day fields.
 type field struct {
 	name     string
 	min, max int
@@ -27,7 +27,7 @@ var grammar = [6]field{
 		words: map[string]int{"SUN": 0, "MON": 1, "TUE": 2, "WED": 3, "THU": 4, "FRI": 5, "SAT": 6}},
 }
 
-// normalise checks a field and returns it with numbers for words.
+// normalise checks a field and replaces words with numbers.
 func (f field) normalise(s string) (string, error) {
 	if s == "?" && f.special != nil {
 		return "*", nil
@@ -103,7 +103,7 @@ func (f field) value(s string) (int, error) {
 	return n, nil
 }
 
-// number reads one to three digits and nothing else, no sign in particular.
+// number parses one to three digits, without a sign.
 func number(s string) (int, error) {
 	if s == "" || len(s) > 3 || strings.Trim(s, "0123456789") != "" {
 		return 0, errors.New("not a number")

@@ -34,7 +34,7 @@ type book struct {
 // item is one item of the manifest.
 type item struct {
 	id, mediaType, properties string
-	name                      string // of the entry that its href means, whether there is one or not
+	name                      string // of the entry that its href names, whether it exists or not
 	entry                     int    // index in the directory, or -1
 }
 
@@ -81,8 +81,7 @@ func (b *book) open() error {
 	return b.checkPackage()
 }
 
-// licences are the files that a scheme of DRM adds: those of Adobe, Apple and Readium. Where only fonts are obfuscated,
-// there is none.
+// licences are the files of DRM schemes: those of Adobe, Apple and Readium. A book with obfuscated fonts only has none.
 var licences = map[string]string{"META-INF/rights.xml": "Adobe", "META-INF/sinf.xml": "Apple", "META-INF/license.lcpl": "Readium"}
 
 func (b *book) noteProtection() {
@@ -104,8 +103,7 @@ func (b *book) checkPackage() error {
 	return nil
 }
 
-// parse reads a required document. One that is malformed near its end is used
-// as far as it goes.
+// parse reads a required document. One that is malformed near its end is used up to there.
 func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error) {
 	if e.Size > b.lim.XML.Bytes {
 		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in %s: %d, the limit XML_MAX_BYTES is %d", e.Name, e.Size, b.lim.XML.Bytes)}
@@ -140,8 +138,8 @@ func (b *book) warn(format string, args ...any) {
 
 func (b *book) find(name string) int { return b.names.Find(name) }
 
-// resolve returns the name of the entry that a reference in the document base
-// means, or "" if it means none. It cannot leave the archive.
+// resolve returns the name of the entry that a reference in the document base points to, or "" if none. It cannot leave
+// the archive.
 func resolve(base, ref string) string {
 	ref, _, _ = strings.Cut(strings.TrimSpace(ref), "#")
 	ref, _, _ = strings.Cut(ref, "?")
@@ -158,8 +156,7 @@ func resolve(base, ref string) string {
 	return strings.TrimPrefix(path.Clean("/"+ref), "/")
 }
 
-// isRemote reports whether a reference begins with a scheme (RFC 3986, 3.1) or
-// a host.
+// isRemote reports whether a reference starts with a scheme (RFC 3986, 3.1) or a host.
 func isRemote(ref string) bool {
 	if strings.HasPrefix(ref, "//") {
 		return true

@@ -9,28 +9,28 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// Contents is how an EPUB is put together: for readers that show it document by document.
+// Contents is the structure of an EPUB, for readers that show it document by document.
 type Contents struct {
 	Direction   string // "ltr", "rtl" or ""
 	FixedLayout bool   // for the whole book
 	Spine       []Item // in reading order; items missing from the archive are left out
-	Resources   []Item // what else the manifest names: pictures, style sheets, fonts
+	Resources   []Item // other items of the manifest: images, style sheets, fonts
 	TOC         []Place
-	Landmarks   []Place  // where the cover is, the text begins, ...
+	Landmarks   []Place  // the cover, the start of the text, ...
 	PageList    []Place  // the pages of the printed book
-	Warnings    []string // what is missing or was left out, and why
+	Warnings    []string // what is missing or was dropped, and why
 }
 
 // Place is a line of a table of contents.
 type Place struct {
 	Title  string
-	Name   string // of the entry; "" for a heading that leads nowhere
+	Name   string // of the entry; "" for a heading without a link
 	Anchor string // within it, as written, or ""
 	Places []Place
 }
 
-// ReadContents reads how an EPUB is put together, from its package document and its table of contents: three entries,
-// or four where there is an EPUB 3 without one. Errors are those of Open.
+// ReadContents reads the structure of an EPUB from its package document and its table of contents. It reads three
+// entries, or four for an EPUB 3 without a navigation document. Errors are those of Open.
 func ReadContents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Contents, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {
@@ -97,7 +97,7 @@ func (b *book) readNav(c *Contents) error {
 	return nil
 }
 
-// navList are the lines of the list within n; left is how many more may be taken.
+// navList returns the entries of the list in n. left is how many more may be added.
 func (b *book) navList(n *xmllimit.Node, base string, left *int) (out []Place) {
 	list := n.Child("ol")
 	if list == nil {
@@ -122,7 +122,7 @@ func (b *book) navList(n *xmllimit.Node, base string, left *int) (out []Place) {
 	return out
 }
 
-// readNCX reads the table of contents of EPUB 2 (OPF 2.0.1, 2.4.1), for what the navigation document did not say.
+// readNCX reads the table of contents of EPUB 2 (OPF 2.0.1, 2.4.1), for what the navigation document lacks.
 func (b *book) readNCX(c *Contents) error {
 	if len(c.TOC) > 0 {
 		return nil
@@ -170,7 +170,7 @@ func (b *book) ncxList(n *xmllimit.Node, name, base string, left *int) (out []Pl
 	return out
 }
 
-// guide is what EPUB 2 has for landmarks (OPF 2.0.1, 2.6).
+// guide returns the landmarks of EPUB 2 (OPF 2.0.1, 2.6).
 func (b *book) guide() (out []Place) {
 	guide := b.opf.Child("guide")
 	if guide == nil {
@@ -189,7 +189,7 @@ func (b *book) guide() (out []Place) {
 	return out
 }
 
-// place is where a reference in the document base leads to, with the text of n as its title.
+// place returns the target of a reference in the document base, with the text of n as its title.
 func (b *book) place(n *xmllimit.Node, base, ref string) Place {
 	p := Place{Title: b.text(n)}
 	ref = strings.TrimSpace(ref)
@@ -205,7 +205,7 @@ func (b *book) place(n *xmllimit.Node, base, ref string) Place {
 	return p
 }
 
-// contents is a document of the table of contents, and its name; nil where it cannot be read as one.
+// contents returns a document of the table of contents, and its name; nil if it cannot be parsed.
 func (b *book) contents(it *item, mode xmllimit.Mode) (root *xmllimit.Node, base string, err error) {
 	root, err = b.parse(b.dir.Entries[it.entry], mode)
 	var problem *archive.Error

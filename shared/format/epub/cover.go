@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// findCover looks for the cover where books put it, in this order: the item
-// that <meta name="cover"> names, the item with the property cover-image, the
-// guide's cover, an item with "cover" in its id or file name, the first image. A document
-// stands for the first image it shows.
+// findCover looks for the cover in this order: the item named by <meta name="cover">, the item with the property
+// cover-image, the guide's cover, an item with "cover" in its id or file name, the first image. A document stands for
+// its first image.
 func (b *book) findCover() error {
 	for _, look := range []func() (int, error){b.coverByMeta, b.coverByProperty, b.coverByGuide, b.coverByName, b.firstImage} {
 		at, err := look()
@@ -61,7 +60,7 @@ func (b *book) coverByGuide() (int, error) {
 	return -1, nil
 }
 
-// imageAt is imageOf what the package document refers to, as the type that its manifest gives it.
+// imageAt is imageOf for a reference in the package document, with the media type in the manifest.
 func (b *book) imageAt(href string) (int, error) {
 	entry := b.find(resolve(b.opfPath, href))
 	for _, it := range b.order {
@@ -72,7 +71,7 @@ func (b *book) imageAt(href string) (int, error) {
 	return b.imageOf(entry, "")
 }
 
-// coverByName prefers images to documents. A back cover is none.
+// coverByName prefers images to documents. A back cover does not count.
 func (b *book) coverByName() (int, error) {
 	var documents []*item
 	for _, it := range b.order {
@@ -106,8 +105,7 @@ func (b *book) firstImage() (int, error) {
 	return -1, nil
 }
 
-// imageOf returns the entry of an image, or of the first image that a document
-// shows, or -1.
+// imageOf returns the entry of an image, or of the first image in a document, or -1.
 func (b *book) imageOf(entry int, mediaType string) (int, error) {
 	switch {
 	case entry < 0:

@@ -1,13 +1,11 @@
-// Package epub reads EPUB 2 and 3: what the package document says about the
-// book, its cover, and the page images of a book that is made of images.
+// Package epub reads EPUB 2 and 3: the metadata in the package document, the cover, and the page images of a book that
+// consists of images.
 //
-// It works on a directory of package archive and reads single entries through
-// a function, so that over an object store every entry costs one request. A
-// reflowable book costs two (container.xml and the package document), seldom
-// three; a book of images also one per document of its spine.
+// It uses a directory of package archive and reads single entries through a function, so that over an object store
+// every entry costs one request. A reflowable book costs two (container.xml and the package document), rarely three. A
+// book of images costs one more per document of its spine.
 //
-// Content encrypted by a DRM scheme (META-INF/encryption.xml) is not decrypted;
-// such a book still has its metadata.
+// DRM-encrypted content (META-INF/encryption.xml) is not decrypted, but such a book still has metadata.
 package epub
 
 import (
@@ -18,12 +16,11 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// NoPackage is the kind of error for an archive without container.xml or
-// without the package document it names: no EPUB, or one that lost its OPF.
+// NoPackage is the error kind for an archive without container.xml or without the package document that it names: not
+// an EPUB, or one that lost its OPF.
 const NoPackage archive.Kind = "no_package"
 
-// Limits bound what a publication may ask of us. A field that is zero or less
-// stands for its default.
+// Limits for a publication. A field that is zero or less means its default.
 type Limits struct {
 	Documents     int             `env:"EPUB_MAX_DOCUMENTS" envDefault:"2000"`  // spine documents that are read to find page images
 	DocumentBytes int64           `env:"EPUB_MAX_DOCUMENT" envDefault:"262144"` // one spine document, uncompressed
@@ -33,10 +30,10 @@ type Limits struct {
 	XML           xmllimit.Limits // every document
 }
 
-// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+// Validate returns an error that names the first setting out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return errors.Join(limit.Check(l), l.XML.Validate()) }
 
-// withDefaults fills the fields that are not set with limits that fit every real book known to us.
+// withDefaults fills unset fields with limits that fit every real book known to us.
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		Documents:     limit.Or(l.Documents, 2000),
@@ -48,20 +45,19 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Publication is what an EPUB says about itself. Texts are plain, with single
-// spaces, and "" when absent.
+// Publication is the metadata of an EPUB. Texts are plain, with single spaces, and "" if absent.
 type Publication struct {
 	Version      string // "2.0", "3.0"
 	Title        string
 	TitleSort    string // file-as of the title
 	Subtitle     string
 	Edition      string   // the title of the type edition
-	Original     string   // the title in its original script or language, where it is marked so
+	Original     string   // the title in its original script or language, if marked so
 	OriginalYear int      // of the original publication, 0 when unknown
 	Rating       *float64 // calibre's, 0 to 10
 	Rights       string
 	Titles       []string  // all of them, in order
-	Creators     []Creator // as they are to be displayed; several times who has several roles
+	Creators     []Creator // in display order; one per role of a person
 	Contributors []Creator // the same
 	Publisher    string
 	Language     string // the first one, as written (BCP 47)
@@ -86,10 +82,10 @@ type Publication struct {
 	// Fingerprint is archive.Fingerprint for a book of page images, else
 	// archive.ContentFingerprint.
 	Fingerprint string
-	Warnings    []string // what is missing or was left out, and why
+	Warnings    []string // what is missing or was dropped, and why
 }
 
-// Creator is a person or organisation and one thing that it did.
+// Creator is a person or organisation in one role.
 type Creator struct {
 	Name   string
 	FileAs string
@@ -111,11 +107,10 @@ type Item struct {
 	Nav          bool // the table of contents
 }
 
-// Open reads the publication in an archive. read returns the plain bytes of an
-// entry and is only called for entries within the limits. What is wrong with
-// the book is an *archive.Error: NoPackage, Corrupt or TooLarge (XML that is
-// malformed, declares a DTD, or exceeds its bounds), NoPages (nothing to read),
-// or what opening an entry gives. Other errors of read are passed on.
+// Open reads the publication in an archive. read returns the plain bytes of an entry and is only called for entries
+// within the limits. Problems of the book are an *archive.Error: NoPackage, Corrupt or TooLarge (XML that is malformed,
+// declares a DTD, or exceeds its limits), NoPages (nothing to read), or the error of opening an entry. Other errors of
+// read are passed on.
 func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) (*Publication, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {
@@ -141,8 +136,8 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 	return b.pub, nil
 }
 
-// ReadPackage reads the metadata of a package document that stands by itself, as calibre writes it beside a book. What
-// is wrong with all of it is an *archive.Error; name is what its warnings call it.
+// ReadPackage reads the metadata of a separate package document, as calibre writes it beside a book. If all of it is
+// unusable, the error is an *archive.Error. Warnings use name for it.
 func ReadPackage(document []byte, name string, lim Limits) (*Publication, error) {
 	b := newBook(&archive.Directory{}, nil, lim.withDefaults())
 	b.opfPath = name

@@ -12,8 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// readMetadata fills in what the metadata element says (EPUB 3.3, section 5.5;
-// OPF 2.0.1, section 2.2).
+// readMetadata reads the metadata element (EPUB 3.3, section 5.5; OPF 2.0.1, section 2.2).
 func (b *book) readMetadata() {
 	nodes := b.metadata()
 	b.meta = nodes
@@ -39,7 +38,7 @@ func (b *book) readMetadata() {
 				b.pub.Description = b.clip(n, PlainText(n.Content()))
 			}
 		case "subject":
-			for subject := range strings.SplitSeq(value, ";") { // some programs write all of them into one element
+			for subject := range strings.SplitSeq(value, ";") { // some programs write all subjects into one element
 				b.pub.Subjects = appendNew(b.pub.Subjects, strings.TrimSpace(subject))
 			}
 		case "date":
@@ -63,8 +62,7 @@ func (b *book) readMetadata() {
 	b.readSeries(nodes)
 }
 
-// metadata returns the elements of the metadata, also of those that old files
-// put into dc-metadata and x-metadata.
+// metadata returns the elements of the metadata, including those in dc-metadata and x-metadata in old files.
 func (b *book) metadata() []*xmllimit.Node {
 	var nodes []*xmllimit.Node
 	meta := b.opf.Child("metadata")
@@ -112,8 +110,8 @@ type refinement struct {
 	property string
 }
 
-// findRefinements notes which meta elements refine which others. Of several
-// elements with one id the first is meant.
+// findRefinements records which meta elements refine which others. Of several elements with the same id the first
+// counts.
 func (b *book) findRefinements() {
 	ids := map[string]*xmllimit.Node{}
 	for _, n := range b.meta {
@@ -130,8 +128,8 @@ func (b *book) findRefinements() {
 	}
 }
 
-// refined returns the value of the first meta element that refines n with a
-// property, else n's own attribute, as in EPUB 2.
+// refined returns the value of the first meta element that refines n with a property, otherwise n's own attribute, as
+// in EPUB 2.
 func (b *book) refined(n *xmllimit.Node, property string) string {
 	if metas := b.refines[refinement{n, property}]; len(metas) > 0 {
 		return b.text(metas[0])
@@ -166,7 +164,7 @@ func (b *book) readTitles(titles []*xmllimit.Node) {
 			continue // the same book under a shorter name, or the work it belongs to
 		case b.pub.Title == "", kind == "main" && !main:
 			b.pub.Title, main = value, kind == "main"
-			b.pub.TitleSort = cmp.Or(b.refined(n, "file-as"), calibre) // of this title, and none that it replaces
+			b.pub.TitleSort = cmp.Or(b.refined(n, "file-as"), calibre) // of this title, not of one that it replaces
 			if script := b.refined(n, "alternate-script"); script != "" && b.pub.Original == "" {
 				b.pub.Original = script
 			}
@@ -177,7 +175,7 @@ func (b *book) readTitles(titles []*xmllimit.Node) {
 	}
 }
 
-// readCalibre reads what calibre keeps in metas of its own: by name and content, in EPUB 3 by property and text.
+// readCalibre reads calibre's own metas: by name and content, in EPUB 3 by property and text.
 func (b *book) readCalibre(n *xmllimit.Node, text string) {
 	content := cmp.Or(strings.Join(strings.Fields(n.Attr("content")), " "), text)
 	switch cmp.Or(n.Attr("name"), n.Attr("property")) {
@@ -192,15 +190,14 @@ func (b *book) readCalibre(n *xmllimit.Node, text string) {
 	}
 }
 
-// inSequence sorts elements of one kind as they are to be displayed.
+// inSequence sorts elements of one kind in display order.
 func (b *book) inSequence(nodes []*xmllimit.Node) {
 	slices.SortStableFunc(nodes, func(x, y *xmllimit.Node) int {
 		return b.sequence(x) - b.sequence(y)
 	})
 }
 
-// sequence returns display-seq; elements without one keep their place behind
-// those that have one.
+// sequence returns display-seq. Elements without one keep their order after those with one.
 func (b *book) sequence(n *xmllimit.Node) int {
 	seq, err := strconv.Atoi(b.refined(n, "display-seq"))
 	if err != nil || seq < 0 || seq > math.MaxInt32 {
@@ -209,14 +206,13 @@ func (b *book) sequence(n *xmllimit.Node) int {
 	return seq
 }
 
-// people returns creators or contributors as they are to be displayed. Who has
-// several roles is there once for each.
+// people returns creators or contributors in display order. A person with several roles appears once per role.
 func (b *book) people(nodes []*xmllimit.Node) []Creator {
 	b.inSequence(nodes)
 	var list []Creator
 	for _, n := range nodes {
 		person := Creator{Name: b.text(n), FileAs: b.refined(n, "file-as"), Role: strings.ToLower(b.refined(n, "role"))}
-		if person.Name == "" || person.Name == "Unknown" { // which calibre writes for nobody
+		if person.Name == "" || person.Name == "Unknown" { // calibre writes this for no author
 			continue
 		}
 		list = append(list, person)
@@ -252,11 +248,10 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	}
 }
 
-// readSeries takes the first series from EPUB 3 (belongs-to-collection, section
-// D.3.7), else from calibre's metas.
+// readSeries takes the first series from EPUB 3 (belongs-to-collection, section D.3.7), otherwise from calibre's metas.
 func (b *book) readSeries(nodes []*xmllimit.Node) {
 	var series, position, calibre, index string
-	named := false // as one, and not as any collection
+	named := false // as a series, not as any collection
 	for _, n := range nodes {
 		if n.Name != "meta" {
 			continue

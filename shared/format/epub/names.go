@@ -9,14 +9,14 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Names finds the entries of an archive as references in an EPUB name them.
+// Names finds the entries of an archive by references in an EPUB.
 type Names struct {
-	exact map[string]int // the first entry of a name
+	exact map[string]int // the first entry with a name
 	lower map[string]int // the same in lower case
 }
 
-// NamesOf are the names of a directory's entries. Some programs store them as references are written: "a%20b.xhtml" is
-// found as "a b.xhtml" too, unless there is one of that name.
+// NamesOf returns the names of a directory's entries. Some programs store percent-encoded names: "a%20b.xhtml" is also
+// found as "a b.xhtml", unless there is an entry with that name.
 func NamesOf(dir *archive.Directory) Names {
 	n := Names{exact: make(map[string]int, len(dir.Entries)), lower: make(map[string]int, len(dir.Entries))}
 	for i, e := range dir.Entries {
@@ -44,7 +44,7 @@ func (n Names) add(name string, i int) {
 	}
 }
 
-// Find is the index of the entry with a name, whatever its case, or -1.
+// Find returns the index of the entry with a name, ignoring case, or -1.
 func (n Names) Find(name string) int {
 	if name == "" {
 		return -1

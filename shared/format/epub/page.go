@@ -12,33 +12,30 @@ import (
 )
 
 const (
-	// maxText is the longest text of a document that only shows an image, in
-	// characters: a page number, no caption.
+	// maxText limits the text, in characters, of a document that counts as an image: enough for a page number, not for
+	// a caption.
 	maxText = 20
-	// smallDocument is the size in bytes above which a document of a book that
-	// is not declared fixed-layout is taken for text without reading it.
+	// smallDocument is the size limit in bytes for an image document of a book without declared fixed layout. Larger
+	// documents count as text without being read.
 	smallDocument = 16 << 10
 )
 
-// document is what a spine document shows.
+// document is the visible content of a spine document.
 type document struct {
 	images []int // entries, each once
 	text   int   // characters
-	other  bool  // something that is no image of this archive, or unreadable
+	other  bool  // has other content, or is unreadable
 }
 
 func (d document) isPage() bool  { return len(d.images) == 1 && d.text <= maxText && !d.other }
 func (d document) isBlank() bool { return len(d.images) == 0 && d.text == 0 && !d.other }
 
-// findPages finds the page images of a book that is made of images: each
-// document of the spine shows exactly one image and no text to speak of, or is
-// an image. Left out are blank documents, as long as they are few, documents
-// outside the linear order that show something else, the table of contents, and
-// in a fixed-layout book the reflowable ones (imprints, notes). Any other document makes the whole
-// book one that is read as a file.
+// findPages finds the page images of a book that consists of images: each document of the spine shows exactly one image
+// and hardly any text, or is an image. It skips a few blank documents, non-linear documents with other content, the
+// table of contents and, in a fixed-layout book, the reflowable documents (imprints, notes). With any other document
+// the book is read as a file.
 //
-// Documents are read in order of size, the largest first, because that is where
-// the text of a text book is: for those it ends after one.
+// It reads the largest documents first, because those hold the text of a text book: for such a book it stops after one.
 func (b *book) findPages() error {
 	var items []Item
 	for _, it := range b.pub.Spine {
@@ -78,7 +75,7 @@ func (b *book) findPages() error {
 		}
 	}
 	if 3*blank > len(items) {
-		return nil // the images come from somewhere else, such as a style sheet
+		return nil // the images come from elsewhere, such as a style sheet
 	}
 	for _, n := range images {
 		if n > 0 {
@@ -88,8 +85,7 @@ func (b *book) findPages() error {
 	return nil
 }
 
-// worthReading reports whether the spine could be one of images, by what the
-// directory says alone.
+// worthReading reports whether, judging by the directory alone, the spine could consist of images.
 func (b *book) worthReading(items []Item) bool {
 	if len(items) == 0 {
 		return false
@@ -122,9 +118,8 @@ func (b *book) worthReading(items []Item) bool {
 	return total <= b.lim.TotalBytes && 2*images >= len(items)
 }
 
-// show reads a document and returns what it shows. A document that cannot be
-// read as such is noted and shows something else; only errors that are not the
-// book's fault are returned.
+// show reads a document and returns its content. An unreadable document is noted and counts as other content. Only
+// errors that are not the book's fault are returned.
 func (b *book) show(entry int) (document, error) {
 	if doc, ok := b.rendered[entry]; ok {
 		return doc, nil
@@ -154,7 +149,7 @@ func (b *book) show(entry int) (document, error) {
 	return doc, nil
 }
 
-// look adds what an element shows to doc.
+// look adds the content of an element to doc.
 func (b *book) look(n *xmllimit.Node, base string, doc *document) {
 	ref := ""
 	switch strings.ToLower(n.Name) {

@@ -44,7 +44,7 @@ func (b *book) readSpine() {
 		case n.Name != "meta" || n.Attr("refines") != "":
 		case n.Attr("property") == "rendition:layout":
 			b.pub.FixedLayout = b.text(n) == "pre-paginated"
-		case n.Attr("name") == "fixed-layout": // before EPUB 3 had a word for it
+		case n.Attr("name") == "fixed-layout": // from before EPUB 3 had a property for it
 			b.pub.FixedLayout = n.Attr("content") == "true"
 		case n.Attr("name") == "primary-writing-mode" && strings.HasSuffix(n.Attr("content"), "-rl"): // the same for Kindle
 			b.pub.Direction = "rtl"
@@ -78,8 +78,8 @@ func (b *book) readSpine() {
 	}
 }
 
-// Documents names the documents of the spine in reading order, also those that are missing from the archive, and reads
-// no more than the package document for that. Errors are those of Open.
+// Documents returns the names of the spine's documents in reading order, including those missing from the archive. It
+// only reads the package document. Errors are those of Open.
 func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) ([]string, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {

@@ -11,14 +11,15 @@ import (
 )
 
 var (
-	// datePattern is a date that begins with its year: 2012-05-01, 2012/5, 2012年5月1日, 20120501, whatever follows it.
+	// datePattern matches a date that starts with its year: 2012-05-01, 2012/5, 2012年5月1日, 20120501, with anything
+	// after it.
 	datePattern = lazyregexp.New(`^\s*(\d{4})(?:[-/.年](\d\d?)(?:[-/.月](\d\d?))?|(\d\d)(\d\d))?(?:\D|$)`)
-	// yearPattern is the year in one that does not: May 2012, 1.5.2012, ©2012.
+	// yearPattern matches the year in other dates: May 2012, 1.5.2012, ©2012.
 	yearPattern = lazyregexp.New(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
 )
 
-// readDate takes the date of publication: of the elements marked so, else the
-// first unmarked one. A year before 1000 is a placeholder of some program.
+// readDate reads the publication date: from the elements marked so, otherwise from the first unmarked one. A year
+// before 1000 is a placeholder of some program.
 func (b *book) readDate(dates []*xmllimit.Node) {
 	best, original, published := "", "", false
 	for _, n := range dates {
@@ -76,9 +77,8 @@ var (
 	otherTag = lazyregexp.New(`</?[A-Za-z][^<>]*>`)
 )
 
-// PlainText turns a description, which is often HTML, into text: a line per
-// paragraph, no markup. The result is text, not safe HTML: whoever shows it
-// escapes it.
+// PlainText converts a description, which is often HTML, to text: one line per paragraph, no markup. The result is
+// text, not safe HTML: it must be escaped for display.
 func PlainText(s string) string {
 	s = hidden.ReplaceAllString(s, "")
 	s = newLine.ReplaceAllString(s, "\n")

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Bounds of what a template does.
+// Limits of a template.
 const (
 	maxSteps  = 20_000
-	maxOutput = 64 << 10 // bytes; also of the value that a helper makes
-	maxParts  = 10_000   // of a list that a helper makes
-	maxWork   = 4 << 20  // bytes that helpers read and make
+	maxOutput = 64 << 10 // bytes; also of a helper's result
+	maxParts  = 10_000   // elements of a list that a helper returns
+	maxWork   = 4 << 20  // bytes that helpers read and produce
 )
 
 var (
@@ -21,7 +21,7 @@ var (
 	errOutput = errors.New("the template makes too much")
 )
 
-// Execute makes the text of a template for a value of JSON (nil, bool, float64, string, []any, map[string]any).
+// Execute renders a template for a JSON value (nil, bool, float64, string, []any, map[string]any).
 func (t *Template) Execute(context any) (string, error) {
 	r := &run{frames: []frame{{value: context}}}
 	if err := r.nodes(t.body); err != nil {
@@ -30,7 +30,7 @@ func (t *Template) Execute(context any) (string, error) {
 	return r.out.String(), nil
 }
 
-// frame is a level of context, with what @ leads to.
+// frame is a level of context, with its @ variables.
 type frame struct {
 	value any
 	data  map[string]any
@@ -82,7 +82,7 @@ func (r *run) write(text string) error {
 	return nil
 }
 
-// eval is the value of an expression.
+// eval evaluates an expression.
 func (r *run) eval(e *expression) (any, error) {
 	if err := r.step(); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (r *run) eval(e *expression) (any, error) {
 			return nil, err
 		}
 	}
-	if block { // as a subexpression: whether it is met
+	if block { // as a subexpression: reports whether the condition holds
 		return condition(args), nil
 	}
 	made, err := helpers[e.path.full].call(args)
@@ -113,7 +113,7 @@ func (r *run) eval(e *expression) (any, error) {
 	return made, err
 }
 
-// spend counts what a helper reads or makes.
+// spend counts the bytes that a helper reads or produces.
 func (r *run) spend(v any) error {
 	r.work += size(v)
 	if r.work > maxWork {
@@ -122,7 +122,7 @@ func (r *run) spend(v any) error {
 	return nil
 }
 
-// size is about how many bytes a value has.
+// size returns the approximate size of a value in bytes.
 func size(v any) int {
 	switch v := v.(type) {
 	case string:
