@@ -149,7 +149,7 @@ func (r *run) args(e *expression) ([]any, error) {
 	return args, nil
 }
 
-// lookup is what a path leads to; nil where that is nothing.
+// lookup returns the value of a path, or nil.
 func (r *run) lookup(p *path) any {
 	n := len(r.frames) - 1 - p.ups
 	if n < 0 {
@@ -189,7 +189,7 @@ func member(v any, name string) any {
 	return nil
 }
 
-// block shows one of the two parts of a block.
+// block renders the matching part of a block.
 func (r *run) block(b *block) error {
 	name := b.path.full
 	args, err := r.args(&b.expression)
@@ -201,7 +201,7 @@ func (r *run) block(b *block) error {
 			return err
 		}
 	}
-	if len(args) == 0 { // {{#path}}: a loop over a list, else once where there is something
+	if len(args) == 0 { // {{#path}}: a loop over a list, otherwise once if the value is true
 		v := r.lookup(b.path)
 		if list, ok := v.([]any); ok && !b.inverted {
 			return r.each(b, list)
@@ -230,7 +230,7 @@ func (r *run) block(b *block) error {
 }
 
 func (r *run) within(f frame, body []node) error {
-	if f.data == nil { // that of the loop around it
+	if f.data == nil { // inherited from the enclosing loop
 		f.data = r.frames[len(r.frames)-1].data
 	}
 	r.frames = append(r.frames, f)
@@ -238,7 +238,7 @@ func (r *run) within(f frame, body []node) error {
 	return r.nodes(body)
 }
 
-// each shows a block for every element of a list, or member of an object by its name.
+// each renders a block for every element of a list, or for every member of an object, sorted by name.
 func (r *run) each(b *block, over any) error {
 	var keys []string
 	n := 0

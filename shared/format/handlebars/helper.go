@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// helper makes a value of others.
+// helper computes a value from its arguments.
 type helper struct {
-	least, most int // arguments
+	least, most int // number of arguments
 	do          func(a []any) any
 }
 
@@ -32,7 +32,7 @@ func (h helper) call(args []any) (any, error) {
 	return made, nil
 }
 
-// much is the type of tooMuch, which a helper answers with instead of a value that it does not make.
+// much is the type of tooMuch, which a helper returns instead of a value that would be too large.
 type much struct{}
 
 var tooMuch any = much{}
@@ -60,7 +60,7 @@ var helpers = map[string]helper{
 	"math":   {3, 3, func(a []any) any { return calculated(a[0], textOf(a[1]), a[2]) }},
 }
 
-// conditions are blocks that are shown where they are met; as subexpressions they are true or false.
+// conditions are blocks that are shown if the condition holds. As subexpressions they are true or false.
 var conditions = map[string]func(a []any) bool{
 	"if":          func(a []any) bool { return isTrue(a[0]) },
 	"unless":      func(a []any) bool { return !isTrue(a[0]) },
@@ -74,7 +74,7 @@ var conditions = map[string]func(a []any) bool{
 	"includes":    func(a []any) bool { return len(a) == 2 && slices.Contains(texts(a[0]), textOf(a[1])) },
 }
 
-// compared compares two numbers; what is none is neither more nor less.
+// compared compares two numbers. A value that is no number is neither less nor greater.
 func compared(a []any) int {
 	if len(a) != 2 {
 		return 0
@@ -86,7 +86,7 @@ func compared(a []any) int {
 	return cmp.Compare(x, y)
 }
 
-// number is that of a value, or of its text; NaN where it is none.
+// number parses a value or its text as a number, or returns NaN.
 func number(v any) float64 {
 	n, err := strconv.ParseFloat(textOf(v), 64)
 	if err != nil {
@@ -142,7 +142,7 @@ func parts(s, by string) any {
 	return out
 }
 
-// padded has at most 100 characters before it.
+// padded adds at most 100 characters of padding.
 func padded(s string, n float64, with string) string {
 	if with == "" {
 		with = " "
@@ -154,7 +154,7 @@ func padded(s string, n float64, with string) string {
 	return strings.Repeat(string([]rune(with)[:1]), int(min(missing, 100))) + s
 }
 
-// texts are the elements of a list as texts; of anything else it is the one text.
+// texts returns the elements of a list as texts, or the text of a single value.
 func texts(v any) []string {
 	list, ok := v.([]any)
 	if !ok {
@@ -177,7 +177,7 @@ func length(v any) any {
 	return float64(len([]rune(textOf(v))))
 }
 
-// calculated is nothing where it is no number.
+// calculated returns nil if the result is no number.
 func calculated(a any, op string, b any) any {
 	x, y := number(a), number(b)
 	switch op {

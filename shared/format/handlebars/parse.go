@@ -7,16 +7,16 @@ import (
 	"unicode"
 )
 
-// Bounds of a template.
+// Limits of a template.
 const (
 	maxTemplate = 64 << 10 // bytes
-	maxDepth    = 20       // of blocks, and of subexpressions
+	maxDepth    = 20       // nested blocks, or nested subexpressions
 )
 
-// Template is a parsed template. It may be used by several goroutines.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct{ body []node }
 
-// node is a piece of a template: a text, a value, or a block.
+// node is a part of a template: text, a value, or a block.
 type node struct {
 	text  string
 	value *expression
@@ -33,15 +33,15 @@ type block struct {
 // expression is a path, a literal, or a helper with its arguments.
 type expression struct {
 	path    *path
-	literal any // where path is nil
+	literal any // if path is nil
 	args    []expression
 }
 
-// path leads to a value: ups levels of context upwards, then by the names.
+// path refers to a value: up by ups levels of context, then down by the names.
 type path struct {
 	ups   int
 	names []string
-	data  bool // begins with @
+	data  bool // starts with @
 	full  string
 }
 
@@ -59,7 +59,7 @@ type parser struct {
 	trim bool // the last tag ends with ~
 }
 
-// Parse reads a template.
+// Parse parses a template.
 func Parse(text string) (t *Template, err error) {
 	if len(text) > maxTemplate {
 		return nil, &SyntaxError{1, fmt.Sprintf("the template has more than %d bytes", maxTemplate)}
@@ -79,7 +79,8 @@ func (p *parser) wrong(format string, args ...any) error {
 	return &SyntaxError{1 + strings.Count(p.text[:p.at], "\n"), fmt.Sprintf(format, args...)}
 }
 
-// nodes are those up to the tag that ends a block or begins its else, which is end; "" is the end of the template.
+// nodes parses up to the tag that ends a block or starts its else, and returns that tag as end; "" means the end of the
+// template.
 func (p *parser) nodes(depth int) (out []node, end string, err error) {
 	if depth > maxDepth {
 		return nil, "", p.wrong("there are more than %d blocks within each other", maxDepth)
@@ -118,7 +119,7 @@ func (p *parser) nodes(depth int) (out []node, end string, err error) {
 	}
 }
 
-// literal is the text up to the next tag, and whether there is one.
+// literal returns the text up to the next tag, and whether there is one.
 func (p *parser) literal() (text string, more bool) {
 	rest := p.text[p.at:]
 	n := strings.Index(rest, "{{")
@@ -138,7 +139,7 @@ func (p *parser) literal() (text string, more bool) {
 	return text, more
 }
 
-// open reads a tag, which begins here.
+// open reads the tag that starts here.
 func (p *parser) open() (tag string, comment bool, err error) {
 	rest := p.text[p.at+2:]
 	closing := "}}"
@@ -179,7 +180,7 @@ func (p *parser) open() (tag string, comment bool, err error) {
 	return tag, comment, nil
 }
 
-// closes is where a tag is closed, outside of its texts; less than 0 where nowhere.
+// closes returns where a tag is closed, ignoring quoted strings, or a negative number.
 func closes(rest, closing string) int {
 	if closing != "}}" {
 		return strings.Index(rest, closing)
@@ -206,7 +207,7 @@ func (p *parser) block(tag string, depth int) (*block, error) {
 	return p.part(tag[1:], tag[0] == '^', depth, "")
 }
 
-// part is a block from its first tag, or from an {{else ...}} within the block name, to the end of the whole.
+// part parses a block from its first tag, or from an {{else ...}} in the block name, to the end of the whole block.
 func (p *parser) part(tag string, inverted bool, depth int, name string) (*block, error) {
 	e, err := p.expression(tag)
 	if err != nil {
@@ -247,7 +248,7 @@ func (p *parser) closed(end, name string) error {
 	return nil
 }
 
-// expression reads the inside of a tag.
+// expression parses the content of a tag.
 func (p *parser) expression(tag string) (*expression, error) {
 	tokens, err := p.tokens(tag)
 	if err != nil {
@@ -260,7 +261,7 @@ func (p *parser) expression(tag string) (*expression, error) {
 	return e, err
 }
 
-// tokens are the words of a tag: parentheses, texts with their quotes, and everything else up to a space.
+// tokens splits a tag into words: parentheses, quoted strings, and everything else up to a space.
 func (p *parser) tokens(tag string) (out []string, err error) {
 	for tag = strings.TrimSpace(tag); tag != ""; tag = strings.TrimLeftFunc(tag, unicode.IsSpace) {
 		n := 1
@@ -281,7 +282,7 @@ func (p *parser) tokens(tag string) (out []string, err error) {
 	return out, nil
 }
 
-// wordEnd is where a word ends; what is in brackets may hold anything.
+// wordEnd returns the end of a word. Brackets may contain anything.
 func wordEnd(tag string) int {
 	bracket := false
 	for i, r := range tag {
@@ -297,7 +298,7 @@ func wordEnd(tag string) int {
 	return len(tag)
 }
 
-// call reads a value with its arguments.
+// call parses a value with its arguments.
 func (p *parser) call(tokens []string, depth int) (*expression, []string, error) {
 	e, rest, err := p.operand(tokens, depth)
 	if err != nil {
@@ -356,7 +357,7 @@ func (p *parser) operand(tokens []string, depth int) (*expression, []string, err
 	return &expression{path: at}, rest, err
 }
 
-// path reads one such as ../a.[b c].d or @index.
+// path parses a path such as ../a.[b c].d or @index.
 func (p *parser) path(token string) (*path, error) {
 	out := &path{full: token}
 	rest := token

@@ -2,15 +2,15 @@ package imaging
 
 import "bytes"
 
-// brandAt is where an ISO media file has its major brand: what it is in the first place.
+// brandAt is the offset of the major brand in an ISO media file, which is its main type.
 const brandAt = 8
 
-// animatedAVIF tells of an AVIF that is a sequence in the first place, which libvips does not know as AVIF.
+// animatedAVIF reports whether the main type is an AVIF sequence, which libvips does not recognise as AVIF.
 func animatedAVIF(src []byte) bool {
 	return bytes.HasPrefix(src[min(4, len(src)):], []byte("ftypavis"))
 }
 
-// asStill is an animated AVIF as the picture that it holds besides, for readers that play nothing.
+// asStill turns an animated AVIF into the still image that it also contains, for readers without animation.
 func asStill(src []byte) []byte {
 	out := bytes.Clone(src)
 	copy(out[brandAt:], "avif")

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// checkBMP compares the size that was read from the header with the decoder's.
+// checkBMP compares the size from our header parser with the decoder's.
 func checkBMP(src []byte, h header) error {
 	c, err := bmp.DecodeConfig(bytes.NewReader(src))
 	if err != nil {
@@ -23,7 +23,7 @@ func checkBMP(src []byte, h header) error {
 	return nil
 }
 
-// readBMP makes a PNG of a BMP: what libvips has for it is ImageMagick, which is unsafe for untrusted input.
+// readBMP converts a BMP to PNG: libvips would use ImageMagick, which is unsafe for untrusted input.
 func readBMP(src []byte) ([]byte, error) {
 	img, err := bmp.Decode(bytes.NewReader(src))
 	if err != nil {
@@ -36,7 +36,7 @@ func readBMP(src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// asPNG hands a picture over to libvips.
+// asPNG encodes an image for libvips.
 func asPNG(img image.Image) ([]byte, error) {
 	var out bytes.Buffer
 	size := img.Bounds()

@@ -7,10 +7,8 @@ func isGrey(img *vips.ImageRef) bool {
 	return in == vips.InterpretationBW || in == vips.InterpretationGrey16
 }
 
-// applyProfile converts img from its embedded ICC profile to sRGB. A profile
-// that cannot be read, or is made for other channels than the image has (grey
-// profiles on colour pages are common), is worth no refusal: it is dropped, as
-// browsers do.
+// applyProfile converts img from its embedded ICC profile to sRGB. An unreadable profile, or one for other channels
+// than the image has (grey profiles on colour pages are common), is ignored, as browsers do.
 func applyProfile(img *vips.ImageRef) error {
 	if profileFits(img) && img.TransformICCProfileWithFallback("srgb", "srgb") == nil {
 		return nil

@@ -7,25 +7,25 @@ import (
 
 // Config holds the limits of a Renderer. Zero fields mean the defaults.
 type Config struct {
-	// MemoryBytes is shared by all renders that run at once.
+	// MemoryBytes is shared by all concurrent renders.
 	MemoryBytes int64 `env:"RENDER_MEMORY" envDefault:"402653184"`
-	// MaxPixels bounds images that a decoder must hold whole.
+	// MaxPixels limits images that a decoder must hold completely.
 	MaxPixels int64 `env:"RENDER_MAX_PIXELS" envDefault:"50000000"`
-	// MaxStreamPixels bounds images that are decoded line by line.
+	// MaxStreamPixels limits images that are decoded line by line.
 	MaxStreamPixels int64 `env:"RENDER_MAX_STREAM_PIXELS" envDefault:"268435456"`
-	// MaxBytes bounds the encoded source.
+	// MaxBytes limits the encoded source.
 	MaxBytes int64 `env:"RENDER_MAX_BYTES" envDefault:"67108864"`
-	// MaxWaiting bounds the renders that wait for memory.
+	// MaxWaiting limits the renders that wait for memory.
 	MaxWaiting int `env:"RENDER_MAX_WAITING" envDefault:"64"`
-	// JXLMemory and JXLTimeout bound the decoding of one JPEG XL; the memory is part of MemoryBytes.
+	// JXLMemory and JXLTimeout limit the decoding of one JPEG XL. The memory is part of MemoryBytes.
 	JXLMemory  int64         `env:"RENDER_JPEG_XL_MEMORY" envDefault:"268435456"`
 	JXLTimeout time.Duration `env:"RENDER_JPEG_XL_TIMEOUT" envDefault:"20s"`
 }
 
-// minMemory is what one render of a common page needs.
+// minMemory is what one render of an ordinary page needs.
 const minMemory = 64 << 20
 
-// minJXLMemory is what the decoder of JPEG XL needs for a small page.
+// minJXLMemory is what the JPEG XL decoder needs for a small page.
 const minJXLMemory = 16 << 20
 
 func (c Config) withDefaults() Config {
@@ -48,7 +48,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first setting that cannot work and what would. The zero value stands for the defaults.
+// Validate returns an error that names the first invalid setting and the valid values. The zero value stands for the
+// defaults.
 func (c Config) Validate() error {
 	switch {
 	case c == (Config{}):

@@ -2,8 +2,8 @@ package imaging
 
 import "fmt"
 
-// Undecodable says that the source is not an image that can be rendered: a type
-// that is refused, a broken header or broken pixels (HTTP 422).
+// Undecodable means that the source is not an image that can be rendered: a refused type, an invalid header or invalid
+// pixels (HTTP 422).
 type Undecodable struct {
 	MediaType string // "" when the type is unknown
 	Cause     error
@@ -18,8 +18,7 @@ func (e *Undecodable) Error() string {
 
 func (e *Undecodable) Unwrap() error { return e.Cause }
 
-// TooLarge says which limit a source exceeds, by how much (HTTP 422; the
-// original can still be served).
+// TooLarge means that a source exceeds a limit (HTTP 422; the original can still be served).
 type TooLarge struct {
 	Limit      string // "bytes", "pixels" or "memory"
 	Value, Max int64
@@ -29,7 +28,7 @@ func (e *TooLarge) Error() string {
 	return fmt.Sprintf("image is too large to render: %d %s, the limit is %d", e.Value, e.Limit, e.Max)
 }
 
-// Busy says that too many renders wait already (HTTP 503 with Retry-After).
+// Busy means that too many renders are waiting (HTTP 503 with Retry-After).
 type Busy struct{ Waiting int }
 
 func (e *Busy) Error() string {

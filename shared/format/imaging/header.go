@@ -10,16 +10,16 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// header is what is known of a source before any pixel is decoded.
+// header is what is known about a source before any pixel is decoded.
 type header struct {
 	mediaType     string
 	width, height int // as stored
 	orientation   int // EXIF, 1 upright; 5 to 8 swap the sides
 	stream        bool
-	lenient       bool // mistakes are no reason to refuse it
+	lenient       bool // decode in spite of minor errors
 }
 
-// upright returns the size after the EXIF orientation was applied.
+// upright returns the size after applying the EXIF orientation.
 func (h header) upright() (width, height int) {
 	if h.orientation >= 5 {
 		return h.height, h.width
@@ -35,8 +35,8 @@ var vipsType = map[string]vips.ImageType{
 	mediatype.TIFF: vips.ImageTypeTIFF,
 }
 
-// inspect checks a source against the limits by its header alone: ours first,
-// then that of libvips, which must agree.
+// inspect checks a source against the limits by its header alone: with our parser first, then with libvips, which must
+// agree.
 func (r *Renderer) inspect(src []byte) (header, error) {
 	if n := int64(len(src)); n > r.cfg.MaxBytes {
 		return header{}, &TooLarge{"bytes", n, r.cfg.MaxBytes}
@@ -69,8 +69,8 @@ func (r *Renderer) inspect(src []byte) (header, error) {
 }
 
 func (r *Renderer) openHeader(src []byte, h header, stated bool) (header, error) {
-	// govips sniffs the type itself, more loosely than mediatype does. It must
-	// come to the same answer, lest a crafted file reach another loader.
+	// govips also detects the type, less strictly than mediatype. The results must match, so that a crafted file does
+	// not reach another loader.
 	if got := vips.DetermineImageType(src); got != vipsType[h.mediaType] {
 		if !(h.mediaType == mediatype.AVIF || h.mediaType == mediatype.HEIC) || got != vips.ImageTypeHEIF && got != vips.ImageTypeAVIF {
 			return header{}, &Undecodable{h.mediaType, errors.New("the header is ambiguous")}
@@ -94,9 +94,9 @@ func (r *Renderer) openHeader(src []byte, h header, stated bool) (header, error)
 	return h, r.checkPixels(h)
 }
 
-// sameSize compares the stated size with the decoder's. A GIF may draw beyond
-// its stated screen, and HEIF turned by other means swaps sides; both were
-// within the limits, so larger sides alone are not refused there.
+// sameSize compares the stated size with the decoder's. A GIF may draw beyond its stated screen, and other HEIF
+// transformations swap the sides. Both were checked against the limits, so for them larger sides alone are no reason to
+// refuse.
 func sameSize(h header, w, ht int) bool {
 	if w == h.width && ht == h.height || w == h.height && ht == h.width {
 		return true

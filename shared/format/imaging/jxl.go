@@ -13,8 +13,8 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// readJXL makes a PNG of a JPEG XL, with a header of it: libvips calls its loader for it unsafe for untrusted input.
-// The picture is upright, so its sides may be those of h swapped.
+// readJXL converts a JPEG XL to PNG and returns the new header: libvips marks its own loader as unsafe for untrusted
+// input. The image is upright, so its sides may be swapped.
 func (r *Renderer) readJXL(ctx context.Context, src []byte, h header) ([]byte, header, error) {
 	img, profile, err := jxl.Decode(ctx, src, jxl.Limits{Pixels: h.pixels(), Memory: r.sandbox(h), Time: r.cfg.JXLTimeout})
 	if ctx.Err() != nil {
@@ -38,14 +38,14 @@ func (r *Renderer) readJXL(ctx context.Context, src []byte, h header) ([]byte, h
 	return out, h, nil
 }
 
-// sandbox is the memory in bytes that a JPEG XL may be decoded in. Pictures of 64 x 64 needed 6 to 7 MB, of 257 x 257
-// up to 12.5; large ones up to 51 bytes for each pixel (lossy with transparency; 6 to 32 without).
+// sandbox returns the memory in bytes for decoding a JPEG XL. Images of 64 x 64 needed 6 to 7 MB, of 257 x 257 up to
+// 12.5 MB. Large ones needed up to 51 bytes per pixel (lossy with transparency; 6 to 32 without).
 func (r *Renderer) sandbox(h header) int64 { return min(h.pixels()*64+16<<20, r.cfg.JXLMemory) }
 
-// afterHeader is where a PNG may have the profile of its colours: behind the signature and IHDR.
+// afterHeader is the offset in a PNG for the colour profile: after the signature and IHDR.
 const afterHeader = 8 + 25
 
-// withProfile gives a PNG the ICC profile of its colours (PNG, 11.3.3.3), unless that is empty.
+// withProfile adds the ICC profile to a PNG (PNG, 11.3.3.3), unless it is empty.
 func withProfile(png, profile []byte) ([]byte, error) {
 	if len(profile) == 0 {
 		return png, nil

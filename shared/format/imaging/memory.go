@@ -2,13 +2,11 @@ package imaging
 
 import "github.com/longbox/longbox/shared/format/mediatype"
 
-// floorBytes is charged to every render: its thread's stack, the heap that
-// libvips, the decoder and the encoder take whatever the size (measured: 39 to
-// 48 MB for a 1200 px WebP of a 1600 x 2400 page).
+// floorBytes is charged for every render: the stack of its thread, and the heap that libvips, decoder and encoder use
+// for any size (measured: 39 to 48 MB for a 1200 px WebP of a 1600 x 2400 page).
 const floorBytes = 48 << 20
 
-// workingSet estimates the bytes that a render needs at its peak, rounded up
-// rather than down: the decoder, the lines between the steps, the encoder and
+// workingSet estimates the peak memory of a render in bytes, rounded up: decoder, lines between the steps, encoder and
 // the source itself.
 func (r *Renderer) workingSet(h header, srcBytes int, outW, outH int, format string) int64 {
 	const linesBetween = 512
@@ -16,18 +14,18 @@ func (r *Renderer) workingSet(h header, srcBytes int, outW, outH int, format str
 	need = min(need, h.pixels()*4)
 	switch {
 	case h.stream && h.orientation <= 2:
-	case h.stream: // to turn it, the shrunken image is held
+	case h.stream: // rotation needs the whole reduced image
 		need += h.pixels() * 4
-	case h.mediaType == mediatype.JPEG: // progressive: 2 bytes for each coefficient, before any shrinking
+	case h.mediaType == mediatype.JPEG: // progressive: 2 bytes per coefficient, before any reduction
 		need += h.pixels() * 4 * 2
-	case h.mediaType == mediatype.AVIF, h.mediaType == mediatype.HEIC: // planes of 16 bits beside the interleaved picture
+	case h.mediaType == mediatype.AVIF, h.mediaType == mediatype.HEIC: // planes of 16 bits beside the interleaved image
 		need += h.pixels() * 12
-	case h.mediaType == mediatype.JXL: // the picture and a PNG of it
+	case h.mediaType == mediatype.JXL: // the image and a PNG of it
 		need += r.sandbox(h) + h.pixels()*8
 	default: // the canvas and a copy of it
 		need += h.pixels() * 8
 	}
-	if format == WebP { // its encoder takes the whole picture in several forms
+	if format == WebP { // the encoder holds the whole image in several forms
 		need += int64(outW) * int64(outH) * 12
 	}
 	return max(need, floorBytes) + int64(srcBytes)

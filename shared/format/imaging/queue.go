@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// queue shares a budget of bytes among renders, first come, first served.
+// queue shares a memory budget among renders, in order of arrival.
 type queue struct {
 	budget     int64
 	sem        *semaphore.Weighted
@@ -19,9 +19,8 @@ func newQueue(budget int64, maxWaiting int) *queue {
 	return &queue{budget: budget, sem: semaphore.NewWeighted(budget), maxWaiting: int64(maxWaiting)}
 }
 
-// acquire waits until need bytes are free and returns the function that gives
-// them back. It fails at once with TooLarge if they never will be, with Busy if
-// too many wait already, and with the context's error when that ends first.
+// acquire waits until need bytes are free and returns the function that releases them. It fails at once with TooLarge
+// if they can never be free, or with Busy if too many are waiting, and with the context's error if that ends first.
 func (q *queue) acquire(ctx context.Context, need int64) (release func(), err error) {
 	if need > q.budget {
 		return nil, &TooLarge{"bytes of memory", need, q.budget}

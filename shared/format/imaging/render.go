@@ -9,20 +9,19 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// The formats that renditions are made in.
+// Formats of renditions.
 const (
 	JPEG = "jpeg"
 	PNG  = "png"
 	WebP = "webp"
 )
 
-// maxSide is the largest side in pixels that each format can store; a longer
-// strip is fitted into it.
+// maxSide is the maximum side in pixels of each format. A longer strip is reduced to it.
 var maxSide = map[string]int{JPEG: 65500, PNG: 1 << 20, WebP: 16383}
 
 var mediaTypes = map[string]string{JPEG: mediatype.JPEG, PNG: mediatype.PNG, WebP: mediatype.WebP}
 
-// Spec says what rendition is wanted.
+// Spec describes the wanted rendition.
 type Spec struct {
 	Width, Height int    // box in pixels, 0 = free; the image is fitted inside and never enlarged
 	Format        string // JPEG, PNG or WebP
@@ -42,8 +41,7 @@ func (s Spec) validate() error {
 	return nil
 }
 
-// Result is a rendition. Sizes are in pixels; those of the source are upright,
-// that is after its EXIF orientation.
+// Result is a rendition. Sizes are in pixels. Those of the source are after its EXIF orientation.
 type Result struct {
 	Bytes                     []byte
 	MediaType                 string
@@ -51,8 +49,8 @@ type Result struct {
 	SourceWidth, SourceHeight int
 }
 
-// Renderer makes renditions within the limits of its Config. It is safe for
-// concurrent use; make one per process, the memory budget is its own.
+// Renderer makes renditions within the limits of its Config. It is safe for concurrent use. Make one per process,
+// because each has its own memory budget.
 type Renderer struct {
 	cfg   Config
 	queue *queue
@@ -64,11 +62,10 @@ func New(cfg Config) *Renderer {
 	return &Renderer{cfg: cfg, queue: newQueue(cfg.MemoryBytes, cfg.MaxWaiting)}
 }
 
-// Render decodes src, fits it into the box, and encodes it as sRGB with 8 bits,
-// without metadata; of an animation it takes the first frame, and for JPEG
-// transparency becomes white. src must not change until it returns. The errors
-// are *Undecodable, *TooLarge, *Busy, that of ctx, or a plain one for a wrong
-// Spec. A decode that has begun is not interrupted by ctx, but for JPEG XL.
+// Render decodes src, fits it into the box, and encodes it as 8-bit sRGB without metadata. It uses the first frame of
+// an animation, and for JPEG it makes transparency white. src must not change until it returns. The errors are
+// *Undecodable, *TooLarge, *Busy, that of ctx, or a plain one for an invalid Spec. A running decode is not interrupted
+// by ctx, except for JPEG XL.
 func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, error) {
 	if err := spec.validate(); err != nil {
 		return Result{}, err
@@ -140,7 +137,7 @@ func render(src []byte, h header, spec Spec, w, ht int) (Result, error) {
 	if err := normalise(img, spec.Format); err != nil {
 		return Result{}, undecodable(h.mediaType, err)
 	}
-	out, err := encode(img, spec) // the pixels are decoded here, line by line
+	out, err := encode(img, spec) // decodes the pixels, line by line
 	if err != nil {
 		return Result{}, undecodable(h.mediaType, err)
 	}
@@ -149,9 +146,8 @@ func render(src []byte, h header, spec Spec, w, ht int) (Result, error) {
 	return res, nil
 }
 
-// load opens src reduced to w x ht and upright. For an upright JPEG it chooses
-// the shrinking of the decoder itself, down to the nearest power of two: libvips
-// would stay a factor of two above the target, which costs 4 ms of 26 on a cover.
+// load opens src reduced to w x ht and upright. For an upright JPEG it selects the decoder's own reduction, to the
+// nearest power of two: libvips would stay a factor of two above the target, which costs 4 ms of 26 on a cover.
 func load(src []byte, h header, w, ht int) (*vips.ImageRef, error) {
 	params := vips.NewImportParams()
 	params.FailOnError.Set(!h.lenient)
@@ -176,8 +172,7 @@ func load(src []byte, h header, w, ht int) (*vips.ImageRef, error) {
 	return img, nil
 }
 
-// normalise turns any colours into 8-bit sRGB (or grey), by the embedded
-// profile where there is a usable one.
+// normalise converts any colours to 8-bit sRGB (or grey), with the embedded profile if it is usable.
 func normalise(img *vips.ImageRef, format string) error {
 	if img.HasICCProfile() {
 		if err := applyProfile(img); err != nil {

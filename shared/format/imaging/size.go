@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// ladder holds the sizes, in pixels, that renditions are made in.
+// ladder holds the sizes of renditions, in pixels.
 var ladder = []int{16, 32, 64, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700,
 	1800, 1900, 2000, 2200, 2400, 2600, 2800, 3000}
 
-// Sizes are the steps of Ladder.
+// Sizes returns the steps of Ladder.
 func Sizes() []int { return slices.Clone(ladder) }
 
-// Ladder rounds a requested width or height down to the fixed steps that renditions are made in, so that clients cannot
-// fill the store with sizes: down, since what is asked for is a maximum. Below the first step it is as requested. For 0
-// or less it returns 0: no bound but the original's own size.
+// Ladder rounds a requested width or height down to a fixed step, so that clients cannot fill the store with sizes. It
+// rounds down because a request is a maximum. Below the first step the value is unchanged. For 0 or less it returns 0,
+// which means no limit but the original's size.
 func Ladder(width int) int {
 	i, exact := slices.BinarySearch(ladder, width)
 	switch {
@@ -26,8 +26,8 @@ func Ladder(width int) int {
 	return ladder[i-1]
 }
 
-// fit returns the largest size with the aspect ratio of w x h that is inside
-// the box and not larger than w x h; a bound of 0 is none. No side becomes 0.
+// fit returns the largest size with the aspect ratio of w x h that fits into the box and is not larger than w x h. A
+// bound of 0 means none. No side becomes 0.
 func fit(w, h, boxW, boxH int) (int, int) {
 	scale := 1.0
 	if boxW > 0 {
@@ -40,8 +40,8 @@ func fit(w, h, boxW, boxH int) (int, int) {
 	return side(w), side(h)
 }
 
-// shrinkOnLoad returns the largest power of two, at most 8, by which a decoder
-// may divide both sides without falling below the target.
+// shrinkOnLoad returns the largest power of two, at most 8, by which a decoder may divide both sides without falling
+// below the target.
 func shrinkOnLoad(w, h, toW, toH int) int {
 	shrink := 1
 	for shrink < 8 && w/(shrink*2) >= toW && h/(shrink*2) >= toH {

@@ -1,4 +1,4 @@
-// Package isbn reads and checks ISBNs.
+// Package isbn parses and checks ISBNs.
 package isbn
 
 import (
@@ -8,8 +8,8 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// Parse returns the digits of a valid ISBN-10 or ISBN-13, or "". Where nothing names the value an ISBN (named, or a
-// prefix of its own), only an ISBN-13 is taken for one.
+// Parse returns the digits of a valid ISBN-10 or ISBN-13, or "". If nothing marks the value as an ISBN (named, or a
+// prefix of its own), only an ISBN-13 is accepted.
 func Parse(value string, named bool) string {
 	v, prefixed := cutPrefix(value)
 	v = digits(v)
@@ -22,15 +22,15 @@ func Parse(value string, named bool) string {
 	return ""
 }
 
-// Named tells whether a value says of itself that it is an ISBN.
+// Named reports whether a value is marked as an ISBN by a prefix.
 func Named(value string) bool {
 	_, named := cutPrefix(value)
 	return named
 }
 
-// Wrong tells whether a value that names a trade item (GTIN) does not: it calls itself an ISBN and is none, or it is a
-// number of 10, 12 or 13 digits with another check digit. Other values are not judged: comics have 14 and 17 digits,
-// which are 12 and a supplement.
+// Wrong reports whether a value is an invalid GTIN: it is marked as an ISBN and is none, or it is a number of 10, 12 or
+// 13 digits with a wrong check digit. Other values are not checked: comics have 14 and 17 digits, which are 12 and a
+// supplement.
 func Wrong(value string) bool {
 	v, named := cutPrefix(value)
 	v = digits(v)
@@ -45,19 +45,19 @@ func Wrong(value string) bool {
 	return len(v) == 10 || (len(v) == 12 || len(v) == 13) && !validGTIN(v)
 }
 
-// number is a number with a check digit.
+// number matches a number with a check digit.
 var number = lazyregexp.New(`^\d+[\dX]$`)
 
-// prefix is what names a value an ISBN, as people and programs write it: "ISBN-13: ", "ISBN 10 ", "ISBN (13) ", "eISBN
-// ". No ISBN has 10 or 13 as its first group, so those with a separator behind them are the kind.
+// prefix matches what marks a value as an ISBN, in the forms that people and programs write: "ISBN-13: ", "ISBN 10 ",
+// "ISBN (13) ", "eISBN ". No ISBN has 10 or 13 as its first group, so with a separator after them they are the kind.
 const prefix = `(?:urn:)?(?:e-?)?isbn(?:[- ]?(?:\(1[03]\)|1[03][:\s\x{a0}]))?[:\s\x{a0}]*`
 
-// separator is what may stand between the digits: books are set with dashes and spaces of other kinds.
+// separator matches separators of digits, including typographic dashes and spaces.
 const separator = `[- \x{2010}-\x{2013}\x{a0}]`
 
 var beginning = lazyregexp.New(`(?i)^` + prefix)
 
-// cutPrefix takes away what names a value an ISBN.
+// cutPrefix removes the prefix that marks an ISBN.
 func cutPrefix(value string) (rest string, found bool) {
 	value = strings.TrimSpace(value)
 	at := beginning.FindStringIndex(value)
@@ -67,7 +67,7 @@ func cutPrefix(value string) (rest string, found bool) {
 	return strings.ToUpper(value[at[1]:]), true
 }
 
-// digits leaves out what only separates them.
+// digits removes separators.
 func digits(v string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == ' ' || r >= '\u2010' && r <= '\u2013' || r == '\u00a0' {
@@ -77,8 +77,7 @@ func digits(v string) string {
 	}, v)
 }
 
-// validGTIN checks a GTIN of any length, as every ISBN-13 is one: from the right, every second digit counts three
-// times.
+// validGTIN checks a GTIN of any length; every ISBN-13 is one. Every second digit from the right counts three times.
 func validGTIN(v string) bool {
 	sum := 0
 	for i := range len(v) {
@@ -110,7 +109,7 @@ func valid10(v string) bool {
 
 var written = lazyregexp.New(`(?i)\b(?:` + prefix + `)?(?:97[89]` + separator + `?)?\d(?:` + separator + `?\d){8}` + separator + `?[\dX]\b`)
 
-// Find returns the digits of the ISBNs that a text names, each once.
+// Find returns the digits of the ISBNs in a text, without duplicates.
 func Find(text string) (found []string) {
 	for _, v := range written.FindAllString(text, 100) {
 		if n := Parse(v, false); n != "" && !slices.Contains(found, n) {

@@ -1,5 +1,5 @@
-// Package jxl decodes JPEG XL (ISO/IEC 18181) by libjxl as WebAssembly: an image that abuses an error of the decoder
-// reaches nothing but the memory that was lent to decode it. source/build.sh makes the module.
+// Package jxl decodes JPEG XL (ISO/IEC 18181) with libjxl compiled to WebAssembly. An image that exploits a bug of the
+// decoder reaches only the memory of its sandbox. source/build.sh builds the module.
 package jxl
 
 import (
@@ -27,11 +27,12 @@ type program struct {
 	code    wazero.CompiledModule
 }
 
-// start compiles the module for the first image, which takes some 0.4 s. It is kept as long as the process lives.
+// start compiles the module for the first image, which takes about 0.4 s. The module is kept for the life of the
+// process.
 var start = sync.OnceValues(func() (program, error) {
 	ctx := context.Background()
 	p := program{runtime: wazero.NewRuntime(ctx)}
-	// The C library asks for these; a module that is given no files, arguments or clocks gets nothing by them.
+	// The C library imports these. Without files, arguments or clocks they give a module nothing.
 	_, err := wasi_snapshot_preview1.Instantiate(ctx, p.runtime)
 	if err == nil {
 		_, err = p.runtime.NewHostModuleBuilder("host").NewFunctionBuilder().WithFunc(stopped).Export("stopped").Instantiate(ctx)
@@ -45,7 +46,7 @@ var start = sync.OnceValues(func() (program, error) {
 	return p, nil
 })
 
-// stopped is asked between the parts of a picture, with the context of its decoding.
+// stopped is called between the parts of an image, with the context of its decoding.
 func stopped(ctx context.Context) uint32 {
 	if ctx.Err() != nil {
 		return 1
@@ -53,19 +54,19 @@ func stopped(ctx context.Context) uint32 {
 	return 0
 }
 
-// Limits are those of one image.
+// Limits of one image.
 type Limits struct {
 	Pixels int64
 	Memory int64 // bytes, from 2 MiB to 4 GiB
 	Time   time.Duration
 }
 
-// least is more bytes than the stack and the data of the module take.
+// least is more than the bytes of the module's stack and data.
 const least = 2 << 20
 
-// Decode decodes the first frame of an image, upright: an *image.Gray, or an *image.NRGBA where there are colours or
-// transparency. profile is the ICC profile of its colours; none means sRGB. Each image has a sandbox of its own, so
-// that several may be decoded at once.
+// Decode decodes the first frame of an image, upright: an *image.Gray, or an *image.NRGBA if it has colours or
+// transparency. profile is the ICC profile of its colours; none means sRGB. Each image has its own sandbox, so several
+// can be decoded at once.
 func Decode(ctx context.Context, src []byte, limits Limits) (img image.Image, profile []byte, err error) {
 	p, err := start()
 	if err != nil {
@@ -93,7 +94,7 @@ func (p program) decode(ctx context.Context, src []byte, limits Limits) (image.I
 	if err != nil {
 		return nil, nil, fmt.Errorf("memory for a JPEG XL: %w", err)
 	}
-	defer func() { _ = syscall.Munmap(mapped) }() // it was mapped whole, so it cannot fail
+	defer func() { _ = syscall.Munmap(mapped) }() // it was mapped as a whole, so this cannot fail
 	lent := experimental.WithMemoryAllocator(ctx, memory(mapped))
 	sandbox, err := p.runtime.InstantiateModule(lent, p.code, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 	if err != nil {
@@ -103,7 +104,7 @@ func (p program) decode(ctx context.Context, src []byte, limits Limits) (image.I
 	return (&calls{ctx: ctx, sandbox: sandbox}).decode(src, limits)
 }
 
-// calls asks a sandbox until something fails.
+// calls calls functions of a sandbox until one fails.
 type calls struct {
 	ctx     context.Context
 	sandbox api.Module
@@ -115,7 +116,7 @@ func (c *calls) decode(src []byte, limits Limits) (image.Image, []byte, error) {
 	if c.err != nil || at == 0 || !c.sandbox.Memory().Write(at, src) {
 		return nil, nil, errors.Join(fmt.Errorf("it does not fit into %d bytes of memory", limits.Memory), c.err)
 	}
-	switch status := c.call("decode", uint64(at), uint64(len(src)), uint64(limits.Pixels)); { // the numbers of source/decode.c
+	switch status := c.call("decode", uint64(at), uint64(len(src)), uint64(limits.Pixels)); { // see source/decode.c
 	case c.err != nil:
 		return nil, nil, fmt.Errorf("the decoder was stopped: %w", c.err)
 	case status == 2:
@@ -123,7 +124,7 @@ func (c *calls) decode(src []byte, limits Limits) (image.Image, []byte, error) {
 	case status != 0:
 		return nil, nil, fmt.Errorf("the decoder refuses it, or needs more than %d bytes of memory", limits.Memory)
 	}
-	// Nothing that a sandbox says is believed.
+	// Results of a sandbox are untrusted.
 	width, height, channels := int(c.call("width")), int(c.call("height")), int(c.call("channels"))
 	if c.err == nil && (width < 1 || height < 1 || int64(width) > limits.Pixels/int64(height) || channels != 1 && channels != 4) {
 		c.err = fmt.Errorf("the decoder says that it made %d x %d pixels of %d bytes", width, height, channels)
@@ -150,7 +151,7 @@ func (c *calls) call(name string, args ...uint64) uint32 {
 	return uint32(results[0])
 }
 
-// bytes copies n bytes from where a function of the sandbox says that they are.
+// bytes copies n bytes from the address that a function of the sandbox returns.
 func (c *calls) bytes(name string, n int) []byte {
 	at := c.call(name)
 	if c.err != nil || n == 0 {

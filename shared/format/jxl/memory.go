@@ -2,8 +2,8 @@ package jxl
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// memory is that of one sandbox: addresses for all that it may have, which take no memory until they are used, and
-// whose memory goes back to the system at the end. On Go's heap each growth would be a copy, and all of them garbage.
+// memory is the memory of one sandbox: reserved address space that takes no memory until it is used, and is returned to
+// the system at the end. On Go's heap each growth would be a copy, and all copies garbage.
 type memory []byte
 
 // Allocate implements experimental.MemoryAllocator.
@@ -17,5 +17,5 @@ func (m memory) Reallocate(size uint64) []byte {
 	return m[:size]
 }
 
-// Free implements experimental.LinearMemory: who mapped it frees it.
+// Free implements experimental.LinearMemory. The memory is unmapped by the code that mapped it.
 func (m memory) Free() {}

@@ -1,4 +1,4 @@
-// Package language writes languages as BCP 47 tags.
+// Package language converts languages to BCP 47 tags.
 package language
 
 import (
@@ -7,13 +7,13 @@ import (
 	"golang.org/x/text/language"
 )
 
-// names are what files have instead of tags.
+// names are language names that files contain instead of tags.
 var names = map[string]string{"english": "en", "japanese": "ja", "jp": "ja", "french": "fr", "german": "de", "spanish": "es",
 	"italian": "it", "portuguese": "pt", "russian": "ru", "korean": "ko", "chinese": "zh", "cn": "zh", "dutch": "nl", "polish": "pl",
 	"français": "fr", "deutsch": "de", "español": "es", "italiano": "it", "日本語": "ja", "한국어": "ko", "中文": "zh", "русский": "ru"}
 
-// Tag is the tag of a language in its canonical spelling (pt_br is pt-BR, eng is en), also of a few names, or "" for
-// what names none.
+// Tag returns the canonical tag of a language (pt_br is pt-BR, eng is en), also for a few names, or "" for anything
+// else.
 func Tag(s string) string {
 	s = strings.TrimSpace(s)
 	if code, ok := names[strings.ToLower(s)]; ok {

@@ -11,9 +11,9 @@ func be32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 func le16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 func le32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// Dimensions returns the pixel size that an image's header states, as it is shown: turned by the Exif orientation of a
-// JPEG, or the rotation of a HEIF or AVIF. ok is false when head does not hold the header, when the type has none that
-// is read here (TIFF, documents) or when a side is zero, or more than 31 bits hold.
+// Dimensions returns the pixel size in an image's header, as displayed: turned by the Exif orientation of a JPEG, or
+// the rotation of a HEIF or AVIF. ok is false if head does not contain the header, if the type is not supported here
+// (TIFF, documents), or if a side is zero or exceeds 31 bits.
 func Dimensions(head []byte) (width, height int, ok bool) {
 	switch Detect(head) {
 	case JPEG:
@@ -42,8 +42,8 @@ func Dimensions(head []byte) (width, height int, ok bool) {
 	return width, height, true
 }
 
-// Progressive reports whether a JPEG is progressive or a PNG interlaced: such
-// an image cannot be decoded line by line, its decoder holds all of it.
+// Progressive reports whether a JPEG is progressive or a PNG interlaced: such an image cannot be decoded line by line,
+// so its decoder holds all of it.
 func Progressive(head []byte) bool {
 	switch Detect(head) {
 	case JPEG:
@@ -58,10 +58,8 @@ func Progressive(head []byte) bool {
 	return false
 }
 
-// scanJPEG walks the marker segments to the first frame header (ITU T.81 B.2)
-// and returns its size and marker, and whether Exif data before it turn the
-// picture on its side; embedded thumbnails lie inside segments and are stepped
-// over.
+// scanJPEG walks the marker segments to the first frame header (ITU T.81 B.2). It returns its size and marker, and
+// whether Exif data before it turns the image on its side. Embedded thumbnails are inside segments and are skipped.
 func scanJPEG(b []byte) (width, height int, marker byte, turned bool) {
 	i := 2
 	for i+4 <= len(b) {
@@ -96,7 +94,7 @@ func scanJPEG(b []byte) (width, height int, marker byte, turned bool) {
 	return 0, 0, 0, false
 }
 
-// turns tells whether the Exif data of a segment (CIPA DC-008, section 4.6) have an orientation that swaps the sides.
+// turns reports whether the Exif data of a segment (CIPA DC-008, section 4.6) has an orientation that swaps the sides.
 func turns(segment []byte) bool {
 	tiff, ok := bytes.CutPrefix(segment, []byte("Exif\x00\x00"))
 	if !ok || len(tiff) < 8 {

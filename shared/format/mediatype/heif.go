@@ -5,15 +5,14 @@ import (
 	"math"
 )
 
-// box is one box of an ISO base media file (ISO/IEC 14496-12): its four-letter
-// kind and its payload, cut off where the input ends.
+// box is one box of an ISO base media file (ISO/IEC 14496-12): its four-letter type and its payload, truncated where
+// the input ends.
 type box struct {
 	kind string
 	body []byte
 }
 
-// boxes splits b into boxes and stops at the first that makes no sense. At most
-// 512 are read: an image needs a few dozen.
+// boxes splits b into boxes and stops at the first invalid one. It reads at most 512: an image needs a few dozen.
 func boxes(b []byte) []box {
 	var out []box
 	for len(b) >= 8 && len(out) < 512 {
@@ -43,9 +42,8 @@ func child(list []box, kind string) []byte {
 	return nil
 }
 
-// sizeHEIF returns the size of the primary item of a HEIF or AVIF file
-// (ISO/IEC 23008-12): the ispe property associated with it, turned by irot. If
-// the association cannot be followed, the largest ispe counts.
+// sizeHEIF returns the size of the primary item of a HEIF or AVIF file (ISO/IEC 23008-12): the ispe property associated
+// with it, turned by irot. If the association cannot be followed, the largest ispe counts.
 func sizeHEIF(b []byte) (width, height int) {
 	meta := child(boxes(b), "meta")
 	if len(meta) < 4 {
@@ -93,8 +91,7 @@ func ispe(b []byte) (width, height int) {
 	return int(w), int(h)
 }
 
-// associated returns the 1-based property numbers that the ipma box gives to
-// the item named by the pitm box.
+// associated returns the 1-based property numbers in the ipma box for the item in the pitm box.
 func associated(pitm, ipma []byte) []int {
 	if len(pitm) < 6 || len(ipma) < 8 {
 		return nil
@@ -139,7 +136,7 @@ func associated(pitm, ipma []byte) []int {
 			if !ok {
 				return nil
 			}
-			mask := uint32(width(wideIndex, 0x7fff, 0x7f)) // the top bit says essential
+			mask := uint32(width(wideIndex, 0x7fff, 0x7f)) // the top bit means essential
 			list = append(list, int(n&mask))
 		}
 		if id == primary {

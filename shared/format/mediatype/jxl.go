@@ -1,7 +1,6 @@
 package mediatype
 
-// bits reads least significant bits first, as JPEG XL headers are written;
-// past the end it reads zeros and remembers it.
+// bits reads the least significant bits first, as in JPEG XL headers. Past the end it reads zeros and sets over.
 type bits struct {
 	b    []byte
 	at   int

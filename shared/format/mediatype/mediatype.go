@@ -1,6 +1,5 @@
-// Package mediatype names a file's type from its first bytes and reads the
-// pixel size out of image headers. It is pure Go, decodes no pixel and never
-// reads outside the bytes it is given.
+// Package mediatype detects a file's type from its first bytes and reads the pixel size from image headers. It is pure
+// Go, decodes no pixels and never reads outside the given bytes.
 package mediatype
 
 import (
@@ -9,7 +8,7 @@ import (
 	"strings"
 )
 
-// The media types that Detect and ByExtension return.
+// Media types that Detect and ByExtension return.
 const (
 	JPEG = "image/jpeg"
 	PNG  = "image/png"
@@ -28,8 +27,7 @@ const (
 	SevZ = "application/x-7z-compressed"
 )
 
-// OfBook is the media type of a whole book of a format, as readers know it; application/octet-stream for one that has
-// none.
+// OfBook returns the media type of a whole book of a format, as readers know it, or application/octet-stream.
 func OfBook(format string) string {
 	switch format {
 	case "cbz":
@@ -44,8 +42,7 @@ func OfBook(format string) string {
 	return "application/octet-stream"
 }
 
-// HeadBytes is how many leading bytes are enough for Detect, and for
-// Dimensions of nearly every image (a JPEG may hold larger metadata before its
+// HeadBytes is enough for Detect, and for Dimensions of nearly every image (a JPEG may have larger metadata before its
 // frame header; then more is needed).
 const HeadBytes = 64 << 10
 
@@ -63,8 +60,7 @@ var prefixes = []struct{ magic, mediaType string }{
 	{"7z\xbc\xaf\x27\x1c", SevZ},
 }
 
-// Detect returns the media type of a file from its first bytes, or "" when it
-// is none that Longbox knows. File names play no part.
+// Detect returns the media type of a file from its first bytes, or "" if it is unknown. File names are ignored.
 func Detect(head []byte) string {
 	for _, p := range prefixes {
 		if bytes.HasPrefix(head, []byte(p.magic)) {
@@ -86,8 +82,8 @@ func Detect(head []byte) string {
 	return ""
 }
 
-// detectBrand tells AVIF from HEIC by the brands of an ISO media file: the
-// generic brand mif1 says nothing, so the compatible ones are read as well.
+// detectBrand distinguishes AVIF from HEIC by the brands of an ISO media file. The generic brand mif1 says nothing, so
+// it also reads the compatible brands.
 func detectBrand(head []byte) string {
 	size := min(int(be32(head)), len(head), 256)
 	found := ""
@@ -121,16 +117,15 @@ func isBMP(head []byte) bool {
 	if len(head) < 18 || head[0] != 'B' || head[1] != 'M' {
 		return false
 	}
-	switch le32(head[14:]) { // two letters are little proof: ask for a known header size too
+	switch le32(head[14:]) { // two letters prove little: require a known header size too
 	case 12, 16, 40, 52, 56, 64, 108, 124:
 		return true
 	}
 	return false
 }
 
-// isSVG looks for an svg element behind anything that may precede it: byte
-// order mark, XML declaration, comments, document type. It errs on the side of
-// calling a text SVG, because the answer serves to refuse it.
+// isSVG looks for an svg element after anything that may precede it: byte order mark, XML declaration, comments,
+// document type. In doubt it reports true, because SVG is refused.
 func isSVG(head []byte) bool {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	head = bytes.TrimLeft(head, " \t\r\n")
@@ -152,14 +147,13 @@ var byExtension = map[string]string{
 	".pdf": PDF, ".epub": EPUB, ".cbz": ZIP, ".zip": ZIP, ".cbr": RAR, ".rar": RAR, ".cb7": SevZ, ".7z": SevZ,
 }
 
-// ByExtension returns the media type that a file name promises, or "". Letter
-// case does not matter.
+// ByExtension returns the media type for a file name's extension, or "". It ignores case.
 func ByExtension(name string) string {
 	return byExtension[strings.ToLower(path.Ext(name))]
 }
 
-// Servable reports whether content of this type may be sent to a browser as a
-// page: raster images only, so never SVG, which can carry scripts.
+// Servable reports whether content of this type may be sent to a browser as a page: raster images only, never SVG,
+// which can contain scripts.
 func Servable(mt string) bool {
 	switch mt {
 	case JPEG, PNG, GIF, WebP, AVIF, JXL, HEIC, TIFF, BMP:

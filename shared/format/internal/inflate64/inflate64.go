@@ -1,6 +1,6 @@
-// Package inflate64 decompresses Deflate64 (method 9 of ZIP), which Windows writes for archives above 2 GiB: the
-// blocks of RFC 1951 with a window of 64 KiB, two more distance codes and a length code that carries 16 bits. No
-// kept-up package reads it.
+// Package inflate64 decompresses Deflate64 (method 9 of ZIP), which Windows writes for archives above 2 GiB: the blocks
+// of RFC 1951 with a window of 64 KiB, two more distance codes and a length code with 16 bits. No maintained package
+// reads it.
 package inflate64
 
 import (
@@ -16,30 +16,30 @@ var errCorrupt = errors.New("inflate64: the data is damaged")
 const (
 	window   = 1 << 16
 	maxBits  = 15
-	fast     = 9 // bits that one look into the table decides
+	fast     = 9 // bits decoded with one table lookup
 	endBlock = 256
 )
 
-// reader decodes into a ring that is also the window.
+// reader decodes into a ring buffer that is also the window.
 type reader struct {
 	in   io.ByteReader
-	hold uint64 // bits read and not used, the next one lowest
-	n    uint   // how many
+	hold uint64 // unused bits, the next one lowest
+	n    uint   // their number
 	err  error
 
 	ring       [window]byte
-	at, unread int // where the next byte goes; how many before it nobody has taken
+	at, unread int // write position; number of unread bytes before it
 
 	last       bool // the running block is the last
 	stored     int  // bytes left of a stored block
-	copy, dist int  // of a match that did not fit
+	copy, dist int  // rest of a match that did not fit
 	inBlock    bool
 	literals   code
 	distances  code
 }
 
-// NewReader returns the plain bytes of r. It ends with io.EOF after the last block, and reads up to a buffer's
-// length beyond it unless r is an io.ByteReader.
+// NewReader returns the plain bytes of r. It ends with io.EOF after the last block. It may read up to a buffer's length
+// beyond it, unless r is an io.ByteReader.
 func NewReader(r io.Reader) io.Reader {
 	in, ok := r.(io.ByteReader)
 	if !ok {
@@ -68,10 +68,10 @@ func (d *reader) Read(p []byte) (int, error) {
 	return 0, d.err
 }
 
-// room is how much of the ring may be written before somebody reads: the rest is the window.
+// room is how much of the ring may be written before a read: the rest is the window.
 const room = 32 << 10
 
-// fill decodes until there is something to read, the data ends, or it turns out damaged.
+// fill decodes until there are unread bytes, the data ends, or an error occurs.
 func (d *reader) fill() {
 	for d.unread < room && d.err == nil {
 		switch {
@@ -101,8 +101,8 @@ func (d *reader) put(b byte) {
 	d.unread++
 }
 
-// repeat copies what it can of a match. The window keeps at least 32 KiB that nobody waits for, but a distance
-// may reach 64 KiB back: everything before the write position is the window, read or not.
+// repeat copies as much of a match as possible. The window keeps at least 32 KiB of read bytes, but a distance may
+// reach 64 KiB back: everything before the write position is the window, read or not.
 func (d *reader) repeat() {
 	for d.copy > 0 && d.unread < window/2 {
 		d.put(d.ring[(d.at-d.dist+window)%window])
@@ -119,7 +119,7 @@ func (d *reader) fail(err error) {
 	}
 }
 
-// need makes n bits available, 32 at most.
+// need makes n bits available, at most 32.
 func (d *reader) need(n uint) bool {
 	for d.n < n {
 		b, err := d.in.ReadByte()
@@ -156,7 +156,7 @@ func (d *reader) begin() {
 			return
 		}
 		d.stored = size
-		for d.n >= 8 && d.stored > 0 { // what was read ahead
+		for d.n >= 8 && d.stored > 0 { // bytes that were read ahead
 			d.put(byte(d.bits(8)))
 			d.stored--
 		}
@@ -199,7 +199,7 @@ func fixed() (literals, distances code) {
 	return literals, distances
 }
 
-// dynamic reads the codes of a block (RFC 1951 3.2.7).
+// dynamic reads the codes of a block (RFC 1951 section 3.2.7).
 func (d *reader) dynamic() {
 	nl, nd, nc := d.bits(5)+257, d.bits(5)+1, d.bits(4)+4
 	if d.err != nil {
@@ -303,7 +303,7 @@ type code struct {
 	sorted [288]uint16
 }
 
-// build makes the code of the lengths; false when they are no code. One that is incomplete is accepted: its
+// build makes the code for the lengths, and reports false if they form no code. An incomplete code is accepted: its
 // missing codes are errors where they occur.
 func (c *code) build(lengths []byte) bool {
 	*c = code{}

@@ -1,4 +1,4 @@
-// Package limit checks the limits of the formats that are settings, and fills in their defaults.
+// Package limit checks the configurable limits of the formats, and fills in their defaults.
 package limit
 
 import (
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Check names the first setting, by the tag env of its field, of a struct of whole numbers that is less than 1. The
-// zero value stands for the defaults.
+// Check returns an error for the first field of a struct of integers that is less than 1, with the name in its env tag.
+// The zero value stands for the defaults.
 func Check[L comparable](limits L) error {
 	if limits == *new(L) {
 		return nil
@@ -23,7 +23,7 @@ func Check[L comparable](limits L) error {
 	return nil
 }
 
-// Or is n, or where that is zero or less its default.
+// Or returns n, or the default if n is zero or less.
 func Or[N int | int64](n, otherwise N) N {
 	if n > 0 {
 		return n
