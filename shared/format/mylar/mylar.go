@@ -1,4 +1,4 @@
-// Package mylar reads series.json, in which Mylar describes the series of a folder of comics.
+// Package mylar reads series.json, with which Mylar describes the series in a folder of comics.
 package mylar
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// MaxBytes is the size of the largest document that is read.
+// MaxBytes is the maximum size of a document.
 const MaxBytes = 1 << 20
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxWarnings = 20
 )
 
-// Series is what the document says; "" and nil where it says nothing, or nothing that makes sense.
+// Series is the content of the document. Missing and invalid values are "" or nil.
 type Series struct {
 	Name      string
 	Summary   string
@@ -32,13 +32,13 @@ type Series struct {
 	Status    string // ongoing or ended
 	AgeRating string // as written
 	Year      *int
-	Issues    *int   // in all
-	ComicID   string // ComicVine's number of the series
+	Issues    *int   // total number
+	ComicID   string // ComicVine's id of the series
 
-	Warnings []string // what was left out, and why
+	Warnings []string // what was dropped, and why
 }
 
-// Parse reads a document. The error says what is wrong with all of it; what is wrong with one member is a warning.
+// Parse parses a document. The error is about the whole document; an invalid member gives a warning.
 func Parse(data []byte) (*Series, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(data), MaxBytes)
@@ -76,10 +76,10 @@ func Parse(data []byte) (*Series, error) {
 	return s, nil
 }
 
-// metadata are its members. Version 1.0 has them within a list.
+// metadata holds the members. In version 1.0 they are inside a list.
 type metadata map[string]json.RawMessage
 
-// UnmarshalJSON reads the members, of a list those of the first.
+// UnmarshalJSON reads an object, or the first object of a list.
 func (m *metadata) UnmarshalJSON(data []byte) error {
 	var list []map[string]json.RawMessage
 	if json.Unmarshal(data, &list) == nil && len(list) > 0 {
@@ -89,7 +89,7 @@ func (m *metadata) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*map[string]json.RawMessage)(m))
 }
 
-// reader takes members of the document.
+// reader reads members of the document.
 type reader struct {
 	members map[string]json.RawMessage
 	series  *Series
@@ -101,7 +101,7 @@ func (r reader) warn(format string, args ...any) {
 	}
 }
 
-// text is a member, with single spaces within its lines; "None" says that it is not known.
+// text returns a text member, with single spaces within its lines. "None" means unknown.
 func (r reader) text(name string) string {
 	var lines []string
 	for line := range strings.Lines(r.written(name)) {
@@ -112,12 +112,12 @@ func (r reader) text(name string) string {
 	return r.clip(name, strings.Join(lines, "\n"), maxName)
 }
 
-// description is a member without its markup: descriptions come from web pages.
+// description returns a text member without markup: descriptions come from web pages.
 func (r reader) description(name string) string {
 	return r.clip(name, epub.PlainText(r.written(name)), maxText)
 }
 
-// written is a member that is a text, as it is written.
+// written returns a text member unchanged.
 func (r reader) written(name string) string {
 	raw, ok := r.members[name]
 	if !ok || string(raw) == "null" {
@@ -134,7 +134,7 @@ func (r reader) written(name string) string {
 	return cut.Storable(s)
 }
 
-// clip keeps the first bytes of what a member says.
+// clip truncates the value of a member.
 func (r reader) clip(name, s string, most int) string {
 	if len(s) > most {
 		r.warn("%s: has %d bytes, the limit is %d; the rest is left out", name, len(s), most)
@@ -143,7 +143,7 @@ func (r reader) clip(name, s string, most int) string {
 	return s
 }
 
-// number is a member that is a number, or a text that holds one; 0 and "None" say that it is not known.
+// number returns a numeric member, or the number in a text member. 0 and "None" mean unknown.
 func (r reader) number(name string, low, high int) *int {
 	raw := strings.Trim(string(r.members[name]), `" `)
 	if raw == "" || raw == "null" || raw == "0" || raw == "None" {

@@ -12,22 +12,22 @@ var (
 	bracketCount = lazily(`(?i)^(?:(\d{1,4})\s*)?(?:of|de|von|sur|из|di)\s*(\d{1,4})$`)
 	bracketFix   = lazily(`(?i)^(?:v|r|rev\.?\s?|f)(\d)(?:\.\d)?$|^fix(?:ed)?$`)
 	ending       = lazily(`^[esx]$`)
-	edition      = lazily(`(?i)^v\d\.0$`) // of a file: "Dune (v5.0)"; "v01.5" is a volume
+	edition      = lazily(`(?i)^v\d\.0$`) // in file names: "Dune (v5.0)"; "v01.5" is a volume
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
 	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + episodeWords + `|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
 	bracketHash  = lazily(`[\s,]#\s?(\d{1,4}(?:\.\d{1,2})?)$`)
 	bracketBook  = lazily(`(?i)\pL[\s,]+(?:books?|bk|vol|volume|tome|tomo|band|buch|livre|libro|книга|том)\.?\s(\d{1,4}(?:\.\d{1,2})?)$`)
-	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // a number in front, save that of "2061 Odyssey Three"
+	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // a number in front, but not that of "2061 Odyssey Three"
 	bracketName  = lazily(`^\p{L}.*\s#?\d{1,3}(?:\.\d{1,2})?$`)
 	coverMark    = lazily(`^c\d$`)
 	coverOf      = lazily(`(?:^|[^\p{L}\p{N}])(#?\s?\d{1,4})\s*$`)
 	halfIn       = lazily(`^(?:[上中下][巻卷冊册篇編编集]?|[前中後后][編篇编]|[상중하]권?)$`)
-	event        = lazily(`^C\d{2,3}$`) // a fair that a book was sold at
+	event        = lazily(`^C\d{2,3}$`) // the fair at which a book was sold
 	category     = lazily(`(?i)^(?:一般|成年)?(?:コミック|小説|雑誌|漫画|漫畫|manga|comics?|raw|同人誌|完|完結)$`)
 )
 
-// The parts of bracketMark: a marker in front of its number, behind it, and the units of East Asia.
+// Parts of bracketMark: a marker before its number, a marker after it, and East Asian units.
 const (
 	markNumber = `\d{1,4}(?:\.\d{1,2})?(?:\s?[-~&+]\s?\pL{0,3}\.?\d{1,4})?`
 	oneMark    = `(?:` + volumeWords + `|t|` + chapterWords + `|#|eps?|episodes?|issues?|no|` + cyrillicVolumes + `|` + cyrillicChapters + `)\.?\s?` + markNumber
@@ -35,8 +35,8 @@ const (
 	unitMark   = `(?:第|제)?\s*\d{1,4}(?:\.\d{1,2})?(?:\s?[-~]\s?\d{1,4})?\s*(?:巻|卷|권|話|话|화|회|回)`
 )
 
-// brackets reads what stands in brackets and takes it out of the text, save a marker in brackets, which loses
-// only those. The first bracket in front of everything else names a group.
+// brackets reads the content of brackets and removes them from the text. A marker in brackets only loses the brackets.
+// A bracket at the very start names a group.
 func (r *reader) brackets() {
 	groups := pairs(r.text)
 	outside := r.text
@@ -44,7 +44,7 @@ func (r *reader) brackets() {
 		outside = outside[:g.from] + strings.Repeat(" ", g.to-g.from) + outside[g.to:]
 	}
 	bare := strings.TrimSpace(outside) == ""
-	kept := -1 // the bracket that holds the series where there is nothing else
+	kept := -1 // the bracket with the series, if there is nothing else
 	for i, g := range groups {
 		in := strings.TrimSpace(r.text[g.from+1 : g.to-1])
 		front := strings.TrimSpace(r.text[:g.from]) == ""
@@ -60,8 +60,8 @@ func (r *reader) brackets() {
 			r.halved = true
 			r.text = r.text[:g.from] + " " + r.text[g.from+1:g.to-1] + " " + r.text[g.to:]
 			continue
-		case numbered && edition.MatchString(in) && !numberBefore: // says nothing
-		case numbered && r.cover(in, outside[:g.from]): // says nothing
+		case numbered && edition.MatchString(in) && !numberBefore: // no information
+		case numbered && r.cover(in, outside[:g.from]): // no information
 		case numbered && !isYear(in) && bracketMark.MatchString(in) && !(bracketFix.MatchString(in) && numberBefore),
 			numbered && !front && !bareNumber.MatchString(outside) && r.bracket == nil && bracketIssue.MatchString(in),
 			numbered && r.text[g.from] == '[' && between(r.text, g) && bracketName.MatchString(in) && !bareNumber.MatchString(outside):
@@ -109,14 +109,14 @@ func letterEnds(s string) bool {
 	return unicode.IsLetter(last)
 }
 
-// between tells whether a bracket is all that stands between two dashes: "Author - [Series 03] - Title".
+// between reports whether a bracket is everything between two dashes: "Author - [Series 03] - Title".
 func between(s string, at span) bool {
 	return strings.HasSuffix(s[:at.from], " - ") && strings.HasPrefix(s[at.to:], " - ")
 }
 
-// cover tells whether a bracket names one of the covers of an issue and no chapter: "Title 005 (2020) (c1)". In front
-// of it stands a number with a #, a year or three digits of which the first is 0; "Title 2 (c1)" and "Title 02 (c1)"
-// are chapters.
+// cover reports whether a bracket is the number of a variant cover, not a chapter: "Title 005 (2020) (c1)". Before it
+// there must be a number with a #, a year, or three digits that start with 0; "Title 2 (c1)" and "Title 02 (c1)" are
+// chapters.
 func (r *reader) cover(in, front string) bool {
 	if !coverMark.MatchString(in) {
 		return false
@@ -137,7 +137,7 @@ func (r *reader) cover(in, front string) bool {
 		!slices.ContainsFunc(chapterMarks, func(k marker) bool { return k.words.has(word) })
 }
 
-// pairs are the outermost brackets of a text, in order.
+// pairs returns the outermost brackets of a text, in order.
 func pairs(s string) []span {
 	closing := map[byte]byte{'(': ')', '[': ']', '{': '}'}
 	var out []span
@@ -157,7 +157,7 @@ func pairs(s string) []span {
 			}
 		}
 		if j == len(s) {
-			continue // never closed: a character like any other
+			continue // never closed: an ordinary character
 		}
 		out = append(out, span{i, j + 1})
 		i = j
@@ -165,7 +165,7 @@ func pairs(s string) []span {
 	return out
 }
 
-// kinds are words that name a kind of book, each with letters that a name must contain for it.
+// kinds are words for a kind of book, each with letters that a name must contain for a match.
 var kinds = []struct {
 	has  []string
 	word *pattern
@@ -182,13 +182,13 @@ var kinds = []struct {
 	{[]string{"epilog", "эпилог", "終章", "最終", "에필"}, lazily(wordFrom + `epilog(?:ue|o)?|эпилог` + wordTo + `|終章|最終回|에필로그`), "epilogue"},
 }
 
-// What stands around words of Latin letters.
+// Boundaries of words in Latin letters.
 const (
 	wordFrom = `(?:^|[^\p{L}\p{N}])(?:`
 	wordTo   = `)(?:$|[^\p{L}])`
 )
 
-// kind says what kind of book the text names.
+// kind detects the kind of book in the text.
 func (r *reader) kind() { r.kindOf(r.text) }
 
 func (r *reader) kindOf(s string) {

@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	nearYear = `(?:19[3-9]|20[0-3])\d` // a year that something was published in: "Blade Runner 2049-01" has none
+	nearYear = `(?:19[3-9]|20[0-3])\d` // a year of publication: "Blade Runner 2049-01" has none
 	months   = `january|february|march|april|june|july|august|september|october|november|december|` +
 		`januar|jänner|februar|märz|juni|juli|oktober|dezember|` +
 		`janvier|février|avril|juin|juillet|août|septembre|octobre|novembre|décembre|` +
@@ -32,11 +32,11 @@ const (
 		`gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|` +
 		`janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|` +
 		`январ[ья]|феврал[ья]|марта?|апрел[ья]|май|мая|июн[ья]|июл[ья]|августа?|сентябр[ья]|октябр[ья]|ноябр[ья]|декабр[ья]`
-	shortMonths = `jan|feb|mar|mars|apr|may|mai|jun|jul|aug|sept?|oct|okt|nov|dec|dez` // also short words that are other things: "Mars"
+	shortMonths = `jan|feb|mar|mars|apr|may|mai|jun|jul|aug|sept?|oct|okt|nov|dec|dez` // include short words with other meanings: "Mars"
 )
 
-// dates takes a date out of the text, as the names of weeklies and monthlies have them, the size of pages, and the year
-// of a Japanese magazine: "2014年25号" is number 25 of 2014.
+// dates removes dates, as in the names of weeklies and monthlies, page sizes, and the year of a Japanese magazine:
+// "2014年25号" is number 25 of 2014.
 func (r *reader) dates() {
 	century := strings.Contains(r.text, "19") || strings.Contains(r.text, "20") // spares most names the expressions
 	if m := find(fullDate, century, r.text); m != nil {
@@ -74,20 +74,20 @@ func (r *reader) dates() {
 		for m[at] < 0 {
 			at += 4
 		}
-		// Another year in brackets is the one of the book, and this date one of its title.
+		// If the brackets have another year, that is the year of the book, and this date belongs to its title.
 		if r.Year == nil || strconv.Itoa(*r.Year) == r.text[m[at+2]:m[at+3]] {
 			r.dated(m[at+2 : at+4])
 			r.blank(span{m[at], m[at+1]})
 			r.tags = append(r.tags, span{m[at], m[at+1]})
 		}
 	}
-	if m := find(pixels, strings.Contains(r.text, "x"), r.text); m != nil { // the size of pages is no part of a name
+	if m := find(pixels, strings.Contains(r.text, "x"), r.text); m != nil { // page sizes are no part of a name
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
 	if m := find(yearOf, century && strings.ContainsAny(r.text, "年년"), r.text); m != nil {
 		r.dated(m[2:4])
-		mark := "第" // as long as the letter it replaces
+		mark := "第" // as long as the letter that it replaces
 		if strings.Contains(r.text[m[5]:m[1]], mark) {
 			mark = strings.Repeat(" ", len(mark))
 		}
@@ -96,8 +96,8 @@ func (r *reader) dates() {
 	}
 }
 
-// years tells whether a year and two digits are a span of years: "2012-18" is, "2019-14" and "2012-52" are issues of a
-// weekly.
+// years reports whether a year and two digits are a range of years: "2012-18" is one, "2019-14" and "2012-52" are
+// issues of a weekly.
 func years(from, to string) bool {
 	return to > from[2:] && (from < "2000" || to < "30")
 }
@@ -108,7 +108,7 @@ func (r *reader) dated(at []int) {
 	}
 }
 
-// totals takes out how many volumes or chapters there are in all: "全34巻" is no volume 34.
+// totals removes the total number of volumes or chapters: "全34巻" is no volume 34.
 func (r *reader) totals() {
 	m := find(totalIn, !ascii(r.text), r.text)
 	if m == nil {
@@ -123,8 +123,8 @@ func (r *reader) totals() {
 	r.tags = append(r.tags, at)
 }
 
-// half reads the first, middle and last volume of a book in two or three. They have no number of their own: the last is
-// the second or the third. What is given orders them.
+// half reads the first, middle and last volume of a book in two or three volumes. They have no numbers, so the last one
+// is the second or the third. The result is for sorting.
 func (r *reader) half() bool {
 	if r.ascii {
 		return false

@@ -8,54 +8,54 @@ import (
 	"github.com/longbox/longbox/shared/cut"
 )
 
-// maxName bounds the work on one name, in bytes; object keys have at most 1024.
+// maxName limits the length of a name, in bytes. Object keys have at most 1024.
 const maxName = 1024
 
-// Name is what the name of a file says about its book. What it does not say is nil, zero or "".
+// Name is the information in a file name. Unknown values are nil, zero or "".
 //
-// Number is the first of "#N", a chapter marker, the number behind a volume ("v2 012") or in front of one in brackets
-// ("012 (v03)"), a volume marker, "issue N", "ep N", "part N", "(N)", the 1, 2, 3 of 上中下, a number standing alone and
-// the issue behind a year ("2019-14"). Where a name has both a volume and a chapter the chapter is the number, because
-// it is what tells the books of one volume apart. A year (1900-2099) in parentheses or among other words is none. A
-// fractional volume ("v01.5") is a Number and no Volume.
+// Number is the first of these: "#N", a chapter marker, the number after a volume ("v2 012") or before one in brackets
+// ("012 (v03)"), a volume marker, "issue N", "ep N", "part N", "(N)", the 1, 2, 3 of 上中下, a standalone number, and the
+// issue after a year ("2019-14"). If a name has both a volume and a chapter, Number is the chapter, which distinguishes
+// the books of one volume. A year (1900-2099) in parentheses or among other words is not a number. A fractional volume
+// ("v01.5") gives a Number and no Volume.
 type Name struct {
-	Series             string // what stands before the first marker or number, as it is written there
-	Title              string // what stands behind the last one
-	Volume, VolumeTo   *int   // VolumeTo ends a range, as ChapterTo and NumberTo do
+	Series             string // the text before the first marker or number, unchanged
+	Title              string // the text after the last one
+	Volume, VolumeTo   *int   // VolumeTo ends a range, like ChapterTo and NumberTo
 	Chapter, ChapterTo *float64
 	Number, NumberTo   *float64
 	Count              *int // "(of 6)"
 	Year               *int
 	Kind               string // annual, one-shot, special, extra, tpb, omnibus, graphic-novel, prologue, epilogue
 	Revision           int    // 2 in "c012v2"
-	Group              string // the bracketed word in front: a group or an author
+	Group              string // the bracketed word at the start: a group or an author
 }
 
-// span is a part of the text that a marker or number takes.
+// span is the part of the text of a marker or number.
 type span struct{ from, to int }
 
 // reader is the state of one Detect.
 type reader struct {
 	Name
-	text          string   // prepared; brackets that say nothing more are blank
-	changes       []change // what the name has in its place
+	text          string   // prepared; brackets without further information are blanked
+	changes       []change // the original text of replaced parts
 	tags          []span   // where brackets were
-	before        []string // words in front of numbers
+	before        []string // words before numbers
 	ascii         bool
-	first         int      // where the first marker or number begins, or -1
-	last          int      // where the last one ends
-	chapterBehind bool     // its number stands in front of its marker
-	volumeNumber  *float64 // also where it is a fraction, and thus no volume
+	first         int      // start of the first marker or number, or -1
+	last          int      // end of the last one
+	chapterBehind bool     // the number precedes its marker
+	volumeNumber  *float64 // also a fraction, which is no Volume
 	volumeEnd     int
-	bracket       *float64 // "(3)", standing at bracketAt
+	bracket       *float64 // "(3)", at bracketAt
 	bracketAt     span
-	countAt       int      // where "(of 6)" stands
+	countAt       int      // position of "(of 6)"
 	halved        bool     // "(상)": elsewhere such a letter is a word
-	week          *float64 // of "2019-14", standing at weekAt
+	week          *float64 // of "2019-14", at weekAt
 	weekAt        span
 }
 
-// Detect reads a file name (or a key: folders and extension are left out).
+// Detect analyses a file name (or a key: it ignores folders and extension).
 func Detect(filename string) Name {
 	name := prepare(cut.Bytes(Stem(filename), maxName))
 	r := reader{text: name.text, changes: name.changes, first: -1}
@@ -89,7 +89,7 @@ func Detect(filename string) Name {
 		r.standalone()
 		if r.Number == nil && r.week != nil {
 			r.Number = r.week
-			if strings.TrimSpace(r.text[:r.weekAt.from]) != "" { // else the series follows
+			if strings.TrimSpace(r.text[:r.weekAt.from]) != "" { // otherwise the series follows
 				r.take(r.weekAt)
 			}
 		}
@@ -101,7 +101,7 @@ func Detect(filename string) Name {
 	return r.Name
 }
 
-// take remembers that a part of the text is a marker or number.
+// take records a part of the text as a marker or number.
 func (r *reader) take(s span) {
 	if r.first < 0 || s.from < r.first {
 		r.first = s.from
@@ -109,7 +109,7 @@ func (r *reader) take(s span) {
 	r.last = max(r.last, s.to)
 }
 
-// blank replaces a part of the text by spaces; positions stay.
+// blank replaces a part of the text with spaces, so that positions stay valid.
 func (r *reader) blank(s span) {
 	r.text = r.text[:s.from] + strings.Repeat(" ", s.to-s.from) + r.text[s.to:]
 }
@@ -122,7 +122,7 @@ var (
 	sentence  = lazily(`\p{L}{4}\.$`) // "S.H.I.E.L.D." keeps its last dot
 )
 
-// words are the series before the first marker and the title behind the last, both only up to a bracket.
+// words finds the series before the first marker and the title after the last one, each up to a bracket.
 func (r *reader) words() {
 	head, tail := span{0, len(r.text)}, span{}
 	if r.first >= 0 {
@@ -130,7 +130,7 @@ func (r *reader) words() {
 	}
 	for _, t := range r.tags {
 		switch {
-		case strings.TrimSpace(r.text[:min(t.from, head.to)]) == "": // in front: a group
+		case strings.TrimSpace(r.text[:min(t.from, head.to)]) == "": // at the start: a group
 		case t.from < head.to:
 			head.to = t.from
 		}
@@ -162,7 +162,7 @@ func isYear(n string) bool {
 	return len(n) == 4 && (strings.HasPrefix(n, "19") || strings.HasPrefix(n, "20"))
 }
 
-// parse reads a number as names write it, with a point or a comma; nil when it is none or too long to be one.
+// parse parses a number with a decimal point or comma. It returns nil if it is no number or too long.
 func parse(n string) *float64 {
 	n = strings.Replace(n, ",", ".", 1)
 	whole, _, _ := strings.Cut(n, ".")

@@ -1,10 +1,10 @@
-// Package naming reads what the name of a file says about a book and puts names and titles into the forms that
-// sorting and searching need.
+// Package naming extracts information about a book from its file name, and normalises names and titles for sorting and
+// searching.
 //
-//   - Detect reads a name in the styles that are found in the wild: markers of volumes, chapters and issues in a
-//     dozen languages, numbers that stand alone, years, counts, ranges, fractions, revisions, kinds, groups.
-//     testdata/names.txt lists names and what they mean; it is the specification.
-//   - Volume and chapter come only from a marker; a number that stands alone is a number and nothing else.
-//   - A name costs time in proportion to its length, whatever it is: expressions are RE2, and what is longer than
-//     a key of an object can be is cut.
+//   - Detect handles the naming styles in use: markers of volumes, chapters and issues in a dozen languages, standalone
+//     numbers, years, counts, ranges, fractions, revisions, kinds, groups. testdata/names.txt lists names with their
+//     results; it is the specification.
+//   - Volume and chapter come only from a marker. A standalone number only gives a Number.
+//   - The time is proportional to the length of the name, for any input: expressions are RE2, and a name longer than an
+//     object key is truncated.
 package naming

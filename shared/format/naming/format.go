@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Format is the kind of book that a file name promises, or "" for what is no book.
+// Format returns the book format for a file name's extension, or "" if it is no book.
 func Format(key string) string {
 	switch strings.ToLower(path.Ext(key)) {
 	case ".cbz", ".zip":

@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxDigits is the longest digit run that is read as a number; longer ones are dates, hashes or identifiers.
+// maxDigits limits the digits of a number. Longer runs are dates, hashes or identifiers.
 const maxDigits = 7
 
-// What the expressions are made of. A marker of Latin letters follows the start or neither a Latin letter nor a
-// digit (it may follow Japanese: "彼氏v02"); one of Cyrillic letters follows no letter at all. A number is not glued
-// to a letter behind it ("c2c" is a scanner's note), save to a revision ("c012v2"), a part ("c010a", "c010x1",
-// "c010p1", "v01b"), a chapter ("v01c002", "v01x02") or an issue ("v3n12").
+// Building blocks of the expressions. A marker in Latin letters must not follow a Latin letter or a digit (but may
+// follow Japanese: "彼氏v02"); one in Cyrillic letters must not follow any letter. A letter must not follow the number
+// directly ("c2c" is a scanner's note), except for a revision ("c012v2"), a part ("c010a", "c010x1", "c010p1", "v01b"),
+// a chapter ("v01c002", "v01x02") or an issue ("v3n12").
 const (
 	latin   = `(^|[^\p{Latin}\p{N}])`
-	single  = `(^|[^\p{Latin}\p{N}'’])` // in front of one letter, as that of "Can't 03" is none
+	single  = `(^|[^\p{Latin}\p{N}'’])` // before a single letter; the one in "Can't 03" is no marker
 	letter  = `(^|[^\p{L}\p{N}])`
-	apart   = `[\s#]{0,3}` // between a marker and its number; where a bracket was there are more spaces: "V (1985) 012"
+	apart   = `[\s#]{0,3}` // between a marker and its number; a removed bracket leaves more spaces: "V (1985) 012"
 	num     = `(\d+(?:[.,]\d{1,3})?)`
-	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:` // the end of a range: upTo, a marker's words, andNum
+	upTo    = `(?:(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(?:` // the end of a range: upTo, the words of a marker, andNum
 	andNum  = `)?\.?\s?` + num + `)?`
 	revised = `(?:v(\d)|[ab]|[xp]\d)?(?:$|[^\p{Latin}\p{N}])`
 )
@@ -39,7 +39,7 @@ const (
 	cyrillicIssues   = `выпуски|выпуск|випуски|випуск|вып|номера|номер|часть|части|частина|ч|серия|серии|эпизод|епізод`
 	cyrillicBehind   = `тома|томов|том|книга`
 
-	// Greek, Arabic and Hebrew; Thai is written without spaces.
+	// Greek, Arabic, Hebrew, and Thai, which has no spaces between words.
 	otherVolumes  = `τόμοι|τόμος|المجلد|مجلد|כרך`
 	otherChapters = `κεφάλαια|κεφάλαιο|κεφ|الفصل|فصل|פרק`
 	otherIssues   = `τεύχη|τεύχος|العدد|عدد|חוברת|גיליון`
@@ -51,7 +51,7 @@ const (
 )
 
 var (
-	// Groups: what stands in front, number, end of the range, and for chapters and issues the revision.
+	// Groups: text before, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
 		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + upTo + volumeWords + andNum + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + upTo + `том|т` + andNum + `(?:$|[^\p{L}\p{N}]|гл)`), wordSet(cyrillicVolumes + "|no")},
@@ -76,7 +76,7 @@ var (
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + upTo + `第|제` + andNum + `()\s*(?:` + chapterUnits + `)`), nil},
 	}
 	innerMark     = marker{lazily(`()(?:第|제)?\s*` + num + upTo + `第|제` + andNum + `()\s*(?:話|话|화)`), nil}
-	arcMark       = lazily(`[章장]$`) // chapters of which each has chapters
+	arcMark       = lazily(`[章장]$`) // chapters that are divided into chapters
 	chapterBehind = []marker{
 		{lazily(`(?i)` + letter + num + `(?:\s?-\s?` + num + `)?()(?:-?я)?\s*глав[аы]?(?:$|[^\p{L}])`), nil},
 	}
@@ -102,28 +102,28 @@ var kindWord = lazily(`(?i)^(?:hors|special|sonder|extra|omake)`)
 
 var partSet = wordSet(partWords + "|" + episodeWords)
 
-// What stands behind a number as part of its marker; and the chapter or issue glued to a volume, which is none.
+// Suffixes that belong to a number's marker; and a chapter or issue glued to a volume, which does not.
 const behindNumber = "巻卷권冊册話话章回화회장号號호集部弾期季편節节夜"
 
 var chapterNext = lazily(`(?i)^(?:[cn]|гл)`)
 
-// marker is an expression and the words that it needs in front of a number; without words it needs letters that
-// are no ASCII. Looking for those first spares nearly every name nearly every expression.
+// marker is an expression and the words that must precede a number for it. Without words it needs non-ASCII letters.
+// This check spares nearly every name nearly every expression.
 type marker struct {
 	re    *pattern
 	words *words
 }
 
-// words are those of a list, which is taken apart when they are first looked for.
+// words is a list of words, split on first use.
 type words struct {
-	list string // as in an expression: "volumes?|v"
+	list string // in regexp syntax: "volumes?|v"
 	once sync.Once
 	set  map[string]bool
 }
 
 func wordSet(list string) *words { return &words{list: list} }
 
-// has tells whether a word is one of the list; none is of no list.
+// has reports whether a word is in the list. A nil list has none.
 func (ws *words) has(word string) bool {
 	if ws == nil {
 		return false
@@ -132,7 +132,7 @@ func (ws *words) has(word string) bool {
 		ws.set = map[string]bool{}
 		for w := range strings.SplitSeq(ws.list, "|") {
 			w = strings.TrimSuffix(w, "°")
-			ws.set[strings.TrimSuffix(w, "?")] = true // "volumes?" is volumes
+			ws.set[strings.TrimSuffix(w, "?")] = true // "volumes?" means volumes
 			if short, ok := strings.CutSuffix(w, "s?"); ok {
 				ws.set[short] = true
 			}
@@ -153,7 +153,8 @@ func (k marker) possible(r *reader) bool {
 	return !r.ascii
 }
 
-// wordsBefore are the words that stand in front of a number, in lower case: Latin letters end where others begin.
+// wordsBefore returns the words before numbers, in lower case. A change of script between Latin and other letters ends
+// a word.
 func wordsBefore(s string) []string {
 	var out []string
 	for i := 0; i < len(s); i++ {
@@ -177,7 +178,7 @@ func wordsBefore(s string) []string {
 	return out
 }
 
-// mark finds the first marker of a kind: number, end of the range, revision, and the part of the text it takes.
+// mark finds the first marker of a kind. It returns number, end of the range, revision, and the part of the text.
 func (r *reader) mark(all ...marker) (groups []string, at span) {
 	for _, k := range all {
 		if !k.possible(r) {
@@ -195,7 +196,7 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 			}
 			end := m[5]
 			if g[1] != "" && k.words == nil && r.season(m[3]) {
-				// "시즌 2 - 第12話": what stands in front of the second number is its marker's.
+				// "시즌 2 - 第12話": the text before the second number belongs to that number's marker.
 				from := m[5] + len(strings.TrimRight(r.text[m[5]:m[6]], "第제 "))
 				g, m[3], end = []string{g[1], "", ""}, from, m[7]
 			} else if g[1] != "" && r.noRange(g[0], span{m[5], m[6]}, span{m[6], m[7]}) {
@@ -208,11 +209,11 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 			tail := r.text[end:m[1]]
 			last, size := utf8.DecodeLastRuneInString(tail)
 			switch {
-			case chapterNext.MatchString(tail): // glued: begins its own marker
+			case chapterNext.MatchString(tail): // glued: starts a marker of its own
 			case unicode.IsDigit(last): // "c012x1"
 				end = m[1]
 			case !unicode.IsLetter(last):
-				end = m[1] - size // what had to follow the number is not part of it
+				end = m[1] - size // the character that had to follow the number is not part of it
 			case size < len(tail) || isLatinLetter(last) || strings.ContainsRune(behindNumber, last):
 				end = m[1]
 			}
@@ -222,8 +223,8 @@ func (r *reader) mark(all ...marker) (groups []string, at span) {
 	return groups, at
 }
 
-// initial tells whether a letter is one of a name: "Vitamin C 05", "Final Fantasy V 03". It is a capital, something is
-// in front, and a space behind.
+// initial reports whether a letter belongs to a name: "Vitamin C 05", "Final Fantasy V 03". Such a letter is a capital
+// with something before it and a space after it.
 func (r *reader) initial(at int) bool {
 	if oneLetter.MatchString(r.text[at:]) && shortened(r.text[:at]) { // "W.E.S.T. 3"
 		return true
@@ -235,7 +236,7 @@ func (r *reader) initial(at int) bool {
 
 var oneLetter = lazily(`^\p{Latin}[. ]`)
 
-// shortened tells whether a text ends with a single letter and a dot.
+// shortened reports whether a text ends with a single letter and a dot.
 func shortened(text string) bool {
 	text, dot := strings.CutSuffix(text, ".")
 	last, size := utf8.DecodeLastRuneInString(text)
@@ -243,20 +244,22 @@ func shortened(text string) bool {
 	return dot && unicode.IsLetter(last) && !unicode.IsLetter(before)
 }
 
-// season tells whether the number that begins here is one of a season. Sagas are series more often: "Vinland Saga".
+// season reports whether the number at this position is a season number. The word saga usually belongs to a series:
+// "Vinland Saga".
 func (r *reader) season(at int) bool {
 	word := wordInFront(r.text[:at])
 	return seasons.has(word) && word != "saga"
 }
 
-// perYear is how many issues of a magazine a year has at most.
+// perYear is the maximum number of a magazine's issues per year.
 const perYear = 53
 
-// noEnd is what makes a number one of a title: "100% Chance", "5-4 Victory", "4:30 AM".
+// noEnd matches after a number that belongs to a title: "100% Chance", "5-4 Victory", "4:30 AM".
 var noEnd = lazily(`^(?:[%°'’]|[-/:]\d)`)
 
-// noRange tells whether what looks like the end of a range is a year ("No. 12 - 2014", "No. 12-2014") or begins a title
-// ("Chapter 12 - 20 Years Later"): a dash with spaces around and a number that cannot be the end, or words behind it.
+// noRange reports whether an apparent end of a range is a year ("No. 12 - 2014", "No. 12-2014") or starts a title
+// ("Chapter 12 - 20 Years Later"): after a spaced dash, a number that cannot be the end, or one that is followed by
+// words.
 func (r *reader) noRange(first string, between, second span) bool {
 	dash := r.text[between.from:between.to]
 	n, rest := r.text[second.from:second.to], r.text[second.to:]
@@ -311,8 +314,8 @@ var (
 	wellFormed = lazily(`^X{0,3}(?:IX|IV|V?I{0,3})$`)
 )
 
-// roman finds a Roman numeral right behind the marker of a volume: "Tome III". A single letter in front of a word is
-// none: "The Book I Wrote", "Book X-Men".
+// roman finds a Roman numeral right after a volume marker: "Tome III". A single letter before a word does not count:
+// "The Book I Wrote", "Book X-Men".
 func (r *reader) roman() (groups []string, at span) {
 	m := find(romanMark, strings.ContainsAny(r.text, "IVX"), r.text)
 	if m == nil || m[5]-m[4] == 1 && m[6] < 0 && slices.Contains([]string{" ", "-", ".", "'", "’"}, r.text[m[8]:m[9]]) {
@@ -331,7 +334,7 @@ func (r *reader) roman() (groups []string, at span) {
 	return groups, span{m[2], m[3]}
 }
 
-// romanValue is the value of a well-formed numeral of I, V and X.
+// romanValue returns the value of a well-formed numeral of I, V and X.
 func romanValue(s string) int {
 	values := map[byte]int{'I': 1, 'V': 5, 'X': 10}
 	sum := 0
@@ -373,14 +376,14 @@ func (r *reader) revise(n string) {
 	}
 }
 
-// found is a number and whether its marker is stronger than chapter and volume.
+// found is a number, and whether its marker takes precedence over chapter and volume.
 type found struct {
 	value  float64
 	strong bool
 }
 
-// issue finds "#N", else the words that say the same and those for parts and episodes. Beside a volume or chapter
-// such a word belongs to a name or title ("v01 - Part 2 of the Saga"), save where it follows the volume at once.
+// issue finds "#N", otherwise words with the same meaning, and those for parts and episodes. After a volume or chapter
+// such a word belongs to a name or title ("v01 - Part 2 of the Saga"), unless it follows the volume directly.
 func (r *reader) issue() (*found, *float64) {
 	g, at := r.mark(hashMark)
 	n := found{strong: g != nil}
@@ -427,8 +430,8 @@ var (
 	behindSeason = lazily(`^\s+-\s+(\d{1,4}(?:\.\d{1,2})?)(?:$|   | - )`)
 )
 
-// behindWord finds the number that stands behind a word and its number where these are of the series: "Kaiju No. 8
-// 012". Further behind it has zeros in front, which the one of the word has not: "Part 5 - Golden Wind 012".
+// behindWord finds the number after a word with its own number, when those belong to the series: "Kaiju No. 8 012".
+// Further behind, the number must have leading zeros, and the number of the word none: "Part 5 - Golden Wind 012".
 func (r *reader) behindWord(g []string, at span) (number span, ok bool) {
 	rest := r.text[at.to:]
 	m := another.FindStringSubmatchIndex(rest)
@@ -455,8 +458,8 @@ var (
 	dashFront = lazily(`(?:^|\s)(\d{1,4})\s*$`)
 )
 
-// partOfTitle tells whether a part is one of the story that the title names, and finds the number of the issue in front
-// of its dash: "Batman 497 - Knightfall Part 11", "Batman 001 - Part 3". "Fantastic 4 - Part 3" is part 3.
+// partOfTitle reports whether a part belongs to the story in the title, and finds the issue number before the dash:
+// "Batman 497 - Knightfall Part 11", "Batman 001 - Part 3". "Fantastic 4 - Part 3" is part 3.
 func (r *reader) partOfTitle(at span) (number span, ok bool) {
 	dash := strings.LastIndex(r.text[:at.from], " - ")
 	if dash < 0 || !partWord.MatchString(r.text[at.from:at.to]) {

@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Compare orders two names naturally: digit runs by value, everything else
-// rune by rune without regard to case or to full-width forms; names that are
-// equal so far are ordered byte by byte, so only identical names give 0.
+// Compare compares two names in natural order: digit runs by value, everything else rune by rune, ignoring case and
+// full-width forms. Names that are equal so far are compared byte by byte, so only identical names give 0.
 //
-// The order is total. (Orders that compare equal numbers of different length
-// as text are not: "a01b" < "a1" < "a1a" < "a01b".)
+// The order is total. (Comparing equal numbers of different length as text would not be: "a01b" < "a1" < "a1a" <
+// "a01b".)
 func Compare(a, b string) int {
 	if c := compareFolded(a, b); c != 0 {
 		return c
@@ -20,8 +19,8 @@ func Compare(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// ComparePath orders two slash-separated paths naturally, folder by folder, so
-// that everything in "c2" comes before everything in "c10" and "c2 extra".
+// ComparePath compares two slash-separated paths in natural order, folder by folder, so that everything in "c2" comes
+// before everything in "c10" and "c2 extra".
 func ComparePath(a, b string) int {
 	for {
 		headA, restA, moreA := strings.Cut(a, "/")
@@ -41,9 +40,9 @@ func ComparePath(a, b string) int {
 	}
 }
 
-// CompareFile orders two slash-separated paths of books as ComparePath does, but by their names without extension
-// first: "1.cbz" comes before "1-2.cbz" and "1 extra.cbz", though a dot comes after a hyphen and a space. Numbers in
-// Chinese characters are numbers, and 上, 中, 下 are 1, 2, 3. It is the order of app.file_order, in which a scan numbers
+// CompareFile compares two slash-separated paths of books like ComparePath, but first by their names without extension:
+// "1.cbz" comes before "1-2.cbz" and "1 extra.cbz", although a dot sorts after a hyphen and a space. Numbers in Chinese
+// characters count as numbers, and 上, 中, 下 as 1, 2, 3. It is the order of app.file_order, in which a scan numbers
 // books.
 func CompareFile(a, b string) int {
 	if c := ComparePath(counted(strings.TrimSuffix(a, path.Ext(a))), counted(strings.TrimSuffix(b, path.Ext(b)))); c != 0 {
@@ -58,7 +57,7 @@ var (
 	countedParts  = strings.NewReplacer("上", "1", "中", "2", "下", "3")
 )
 
-// counted writes the numbers of volumes and chapters with digits.
+// counted writes volume and chapter numbers with digits.
 func counted(name string) string {
 	if !strings.ContainsAny(name, "上中下一二三四五六七八九十百") {
 		return name
@@ -97,8 +96,7 @@ func compareFolded(a, b string) int {
 	return len(a) - len(b)
 }
 
-// commonPrefix returns how many bytes a and b have in common before the first
-// digit or non-ASCII byte.
+// commonPrefix returns how many bytes a and b share before the first digit or non-ASCII byte.
 func commonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -109,8 +107,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// compareDigits compares the digit runs at the start of a and b by value,
-// whatever their length, and returns what follows them.
+// compareDigits compares the digit runs at the start of a and b by value, for any length, and returns what follows
+// them.
 func compareDigits(a, b string) (c int, restA, restB string) {
 	a, b = skipZeros(a), skipZeros(b)
 	for {
@@ -127,7 +125,7 @@ func compareDigits(a, b string) (c int, restA, restB string) {
 		ra, sizeA := next(a)
 		rb, sizeB := next(b)
 		if c == 0 && ra != rb {
-			// The first differing digit decides, if the runs are equally long.
+			// For runs of equal length, the first different digit decides.
 			c = int(ra) - int(rb)
 		}
 		a, b = a[sizeA:], b[sizeB:]

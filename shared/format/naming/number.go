@@ -14,10 +14,10 @@ var (
 	second     = lazily(`^\s(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`)
 	countWords = lazily(`(?i)^\s*(?:of|de|von|sur|di|из)\s*(\d{1,4})(?:$|[^\p{L}\p{N}])`)
 	lateFix    = lazily(`(?i)^\s?(?:v|rev\.?\s?)([1-9])(?:$|[^\p{L}\p{N}])`)
-	// A number with zeros in front and the version behind it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
+	// A number with leading zeros and the version after it: not "Eyeshield 21 v2", nor "07-Ghost v2", "Cyborg 009 v02".
 	lateNumber  = lazily(`(?:^|[^\p{L}\p{N}-])0\d{1,2}(?:\.\d)?\s$`)
 	lateVersion = lazily(`^v[2-4]\s*$|^v[2-4]   `)
-	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a bracket was there
+	another     = lazily(`^(?:\s+|\s+-\s+0)(\d{1,4}(?:\.\d{1,2})?)(?:$|   )`) // three spaces: a removed bracket
 	further     = lazily(`\s(0\d{1,3}(?:\.\d{1,2})?)(?:v\d|-\d{1,4})?(?:$|   | - |\s` + nearYear + `(?:$|\s))`)
 	yearNext    = lazily(`^\s` + nearYear + `(?:$|\s)`)
 	rangeEnd    = lazily(`^(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)(\d{1,4}(?:\.\d{1,2})?)(?:$|[^\p{Latin}\p{N}.])`)
@@ -29,16 +29,16 @@ var (
 	seasons     = wordSet(`seasons?|saison|staffel|temporada|stagione|seizoen|sezon|сезон|시즌|シーズン|arc|saga|cycle|year`)
 )
 
-// events are what is glued to the numbers of issues that belong to an event: "10AI" is of "Age of Ultron".
+// events are suffixes of issue numbers in crossover events: "10AI" belongs to "Age of Ultron".
 const events = `AI|AU|BEY|HU|INH|LR|MU|NOW|NU`
 
-// copyOf tells whether the number in brackets is the mark of a copy: "Title 012 (1)", "Title 012 - Copy (2)".
+// copyOf reports whether the number in brackets marks a copy of a file: "Title 012 (1)", "Title 012 - Copy (2)".
 func (r *reader) copyOf() bool {
 	return padded.MatchString(r.text[:r.bracketAt.from]) && r.Count == nil
 }
 
-// behindVolume takes the number that follows a volume ("v2 012"): the issue of a series in its second volume. It has up
-// to four digits, or is a million; behind a dash it has zeros in front and nothing beside it: "v2 - 012 - Title".
+// behindVolume takes the number after a volume ("v2 012"): an issue of the second series. It has up to four digits, or
+// is 1000000. After a dash it has leading zeros and nothing beside it: "v2 - 012 - Title".
 func (r *reader) behindVolume() bool {
 	if r.volumeNumber == nil || r.last > len(r.text) {
 		return false
@@ -55,8 +55,8 @@ func (r *reader) behindVolume() bool {
 	return true
 }
 
-// beforeVolume takes the number in front of a volume in brackets: "012 (v03)", or one that stands between dashes:
-// "Naruto - 700 (Vol. 72)". "Mob Psycho 100 (v03)" has none, nor has "Cyborg 009 (2005) v03".
+// beforeVolume takes the number before a volume in brackets: "012 (v03)", or one between dashes: "Naruto - 700 (Vol.
+// 72)". "Mob Psycho 100 (v03)" and "Cyborg 009 (2005) v03" have none.
 func (r *reader) beforeVolume() bool {
 	if r.volumeNumber == nil {
 		return false
@@ -74,18 +74,18 @@ func (r *reader) beforeVolume() bool {
 	return true
 }
 
-// candidate is a number that stands alone, and how much speaks for it.
+// candidate is a standalone number with its score.
 type candidate struct {
 	at    span
 	score int
 }
 
-// standalone takes the best of the numbers that stand alone. For it speak: to be all of a segment between " - "
-// that is not the first, to be one of a count, to be padded with zeros, to end its segment, to stand in the first
-// segment. Of equals the last of its segment is taken.
+// standalone takes the standalone number with the highest score. These raise the score: being a whole segment between "
+// - " other than the first, having a count, leading zeros, ending its segment, being in the first segment. Among equals
+// the last one of its segment wins.
 func (r *reader) standalone() {
 	if s := strings.TrimSpace(r.text); s != "" && s == bareNumber.FindString(s) && len(s) <= maxDigits {
-		r.Number = parse(s) // a name that is a number: also where it could be a year
+		r.Number = parse(s) // the whole name is a number: even if it could be a year
 		r.take(span{0, len(r.text)})
 		return
 	}
@@ -119,7 +119,7 @@ func (r *reader) standalone() {
 	}
 }
 
-// counted tells whether a count follows at once: "3 of 6", "3 (of 6)".
+// counted reports whether a count follows directly: "3 of 6", "3 (of 6)".
 func (r *reader) counted(at int) bool {
 	if countWords.MatchString(r.text[at:]) {
 		return true
@@ -127,16 +127,15 @@ func (r *reader) counted(at int) bool {
 	return at <= r.countAt && strings.TrimSpace(r.text[at:r.countAt]) == ""
 }
 
-// pair tells whether another number follows at once and ends the segment: the first is one of the series then, also
-// with zeros in front, "Cyborg 009 12".
+// pair reports whether another number follows directly and ends the segment. The first one then belongs to the series,
+// even with leading zeros: "Cyborg 009 12".
 func pair(after string) bool {
 	m := second.FindStringSubmatch(after)
 	return m != nil && !isYear(m[1])
 }
 
-// begin is the first number of a range with spaces around its dash, where the second one has been found: "Title 001 -
-// 010". Such a range begins with 1, as 001 or 011 do; "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are
-// none.
+// begin returns the first number of a range with a spaced dash, given the second: "Title 001 - 010". Such a range
+// starts with 1, like 001 or 011. "Fantastic 4 - 012", "Cyborg 009 - 012" and "Season 1 - 12" are not ranges.
 func (r *reader) begin(second span) span {
 	m := rangeBegin.FindStringSubmatchIndex(r.text[:second.from])
 	rest := r.text[second.to:]
@@ -156,7 +155,7 @@ func (r *reader) begin(second span) span {
 
 const (
 	impossible = -1 << 30
-	nearby     = 40 // bytes in front of a number that may tell of a range or a count
+	nearby     = 40 // bytes before a number that may show a range or a count
 )
 
 func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
@@ -182,7 +181,7 @@ func (r *reader) rate(at, seg span, index int, hex [][]int) candidate {
 	case ofCount.MatchString(near):
 		return candidate{at, impossible} // "3 of 6": the second number is a count
 	case rangeStart.MatchString(near):
-		return candidate{at, impossible} // the end of a range belongs to its start
+		return candidate{at, impossible} // the end of a range is not a number of its own
 	}
 	score := 0
 	text := strings.TrimSpace(before) == "" && strings.Trim(after, separators) == ""
@@ -221,14 +220,14 @@ var (
 	rangeStart = lazily(`(?:^|[^\p{L}\p{N}-])\d{1,4}(?:\s?[-~&+]\s?|\s(?:to|à|bis|до)\s)$`)
 )
 
-// wordInFront is the last word of a text, in lower case.
+// wordInFront returns the last word of a text, in lower case.
 func wordInFront(text string) string {
 	text = strings.TrimRight(text, " ")
 	return strings.ToLower(text[strings.LastIndexByte(text, ' ')+1:])
 }
 
-// glued tells whether letters that stand at once behind a number belong to it. Where it has no zero in front they must
-// end their segment, and a D stands for dimensions.
+// glued reports whether letters right after a number belong to it. Without leading zeros they must end their segment,
+// and a D means dimensions.
 func glued(n, after string) bool {
 	m := subIssue.FindStringSubmatchIndex(after)
 	if m == nil || n[0] == '0' {
@@ -238,24 +237,24 @@ func glued(n, after string) bool {
 	return after[0] != 'D' && after[0] != 'd' && (strings.Trim(rest, separators) == "" || strings.HasPrefix(rest, "  "))
 }
 
-// ends tells whether a number ends its segment: nothing, a bracket, a count or a revision follows.
+// ends reports whether a number ends its segment: nothing, a bracket, a count or a revision follows.
 func ends(rest, after string) bool {
 	switch {
 	case strings.Trim(after, separators) == "":
 		return true
-	case strings.HasPrefix(after, "   "): // a bracket was there
+	case strings.HasPrefix(after, "   "): // a removed bracket
 		return true
 	}
 	return countWords.MatchString(rest) || lateFix.MatchString(rest) || strings.HasPrefix(after, ". ") || subIssue.MatchString(after) || rangeEnd.MatchString(rest) || yearNext.MatchString(rest)
 }
 
-// segments are the parts between dashes with spaces around, and behind a number with a dot in front.
+// segments splits a text at spaced dashes, and after a number with a dot at the start.
 func segments(s string) []span {
 	var out []span
 	from := 0
 	for i := 0; i+2 < len(s); i++ {
 		if s[i] == ' ' && s[i+1] == '-' && s[i+2] == ' ' {
-			if i >= from { // else the dashes share a space: "Title - - 012"
+			if i >= from { // otherwise the dashes share a space: "Title - - 012"
 				out = append(out, span{from, i})
 			}
 			from = i + 3
@@ -264,7 +263,7 @@ func segments(s string) []span {
 	return append(out, span{from, len(s)})
 }
 
-// count reads "of 6" behind the number.
+// count reads "of 6" after the number.
 func (r *reader) count() {
 	if r.first < 0 {
 		return
@@ -278,7 +277,7 @@ func (r *reader) count() {
 	}
 }
 
-// revision reads "v2" right behind a number or chapter: a new version of the same.
+// revision reads "v2" right after a number or chapter: a new version of the book.
 func (r *reader) revision() {
 	if r.Number == nil || r.first < 0 {
 		return
@@ -289,7 +288,7 @@ func (r *reader) revision() {
 	}
 }
 
-// year takes a year that stands alone where no bracket has one. It stays in the name of the series.
+// year takes a standalone year if no bracket has one. It stays in the series name.
 func (r *reader) year() {
 	if r.Year != nil || !strings.Contains(r.text, "19") && !strings.Contains(r.text, "20") {
 		return
@@ -299,7 +298,7 @@ func (r *reader) year() {
 		if taken := m[2] >= r.first && m[3] <= r.last && r.first >= 0; !taken && n >= "1930" && n <= "2039" {
 			r.Year = whole(n)
 			if m[2] >= r.last && r.first >= 0 {
-				r.text = r.text[:m[2]] // behind the number and the year come remarks
+				r.text = r.text[:m[2]] // remarks follow the number and the year
 			}
 			return
 		}

@@ -6,7 +6,7 @@ type pattern = lazyregexp.Regexp
 
 func lazily(source string) *pattern { return lazyregexp.New(source) }
 
-// find is where an expression matches, where the text may match at all.
+// find returns the match of an expression. may is a cheap check whether a match is possible.
 func find(p *pattern, may bool, s string) []int {
 	if !may {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Replaced before anything is read: what means the same is written the same.
+// same maps characters with the same meaning to one form, before the analysis.
 var same = map[rune]string{'【': "[", '】': "]", '〔': "[", '〕': "]", '–': "-", '—': "-", '―': "-", '−': "-", '‐': "-", '‑': "-",
 	'〜': "~", '\u00a0': " ", '\u3000': " ", '\u200b': "", '\ufeff': "", 'º': "°", '№': " no.", '＃': "#", '♯': "#"}
 
-// zeros are the first of the ten digits of Arabic, Persian and Thai.
+// zeros are the zero digits of Arabic, Persian and Thai.
 var zeros = []rune{'٠', '۰', '๐'}
 
 var (
@@ -23,13 +23,13 @@ var (
 	dotted    = lazily(`(\d)\.(\d)(\D|$)`)
 )
 
-// thousands is a number with commas. With only one it has at most two digits in front: "1,001 Nights", but "Kap.
-// 101,102".
+// thousands matches a number with thousands separators. With only one it has at most two digits before it: "1,001
+// Nights", but "Kap. 101,102".
 var thousands = lazily(`(?:^|[^\d,.])(\d{1,3}(?:,\d{3}){2,}|[1-9]\d?,\d{3})(?:$|[^\d,.])`)
 
-const decimal = "\x01" // a decimal point while the other dots become spaces
+const decimal = "\x01" // a decimal point, while other dots become spaces
 
-// prepare writes a name in one form: composed, half-width, Arabic digits, spaces between words.
+// prepare normalises a name: composed, half-width, Arabic digits, spaces between words.
 func prepare(name string) prepared {
 	p := prepared{text: strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -53,7 +53,7 @@ func prepare(name string) prepared {
 	return p
 }
 
-// compose writes what is no ASCII in one form.
+// compose normalises non-ASCII characters.
 func (p *prepared) compose() {
 	var edits []edit
 	for _, m := range fraction.FindAllStringSubmatchIndex(p.text, -1) {
@@ -66,7 +66,7 @@ func (p *prepared) compose() {
 	p.replace(edits)
 	p.unify()
 	p.normalize()
-	p.unify() // what the composition brought
+	p.unify() // characters that the composition produced
 	edits = nil
 	for _, m := range kanji.FindAllStringSubmatchIndex(p.text, -1) {
 		for i := 2; i < len(m); i += 2 {
@@ -74,7 +74,7 @@ func (p *prepared) compose() {
 				continue
 			}
 			by := arabic(p.text[m[i]:m[i+1]])
-			if i == 6 { // nothing in front
+			if i == 6 { // nothing before it
 				by = " " + by
 			}
 			edits = append(edits, edit{span{m[i], m[i+1]}, by, true})
@@ -83,7 +83,7 @@ func (p *prepared) compose() {
 	p.replace(edits)
 }
 
-// unify writes the same what means the same.
+// unify replaces characters with the same meaning by one form.
 func (p *prepared) unify() {
 	var edits []edit
 	for i, r := range p.text {
@@ -100,8 +100,8 @@ func (p *prepared) unify() {
 	p.replace(edits)
 }
 
-// normalize composes the text (NFKC). Where only letters and accents came together or a width changed it is not
-// remembered how that was written: books of a series differ in it.
+// normalize composes the text (NFKC). It does not record the original if only letters and accents were joined or a
+// width changed, because books of one series differ in that.
 func (p *prepared) normalize() {
 	var edits []edit
 	for i := 0; i < len(p.text); {
@@ -117,7 +117,7 @@ func (p *prepared) normalize() {
 	p.replace(edits)
 }
 
-// spaced gives a name without spaces the ones that its dots, pluses or hyphens stand for.
+// spaced replaces dots, pluses or hyphens with spaces in a name without spaces.
 func spaced(s string) string {
 	switch {
 	case strings.Count(s, "+") > 0:
@@ -133,7 +133,7 @@ func spaced(s string) string {
 
 var slugDecimal = lazily(`((?:^|-)(?:ch|chapter|chap|ep|episode)-)(\d+)-(\d)$`)
 
-// slug turns hyphens into spaces, save those of a range. "chapter-10-5" is no range but chapter 10.5.
+// slug replaces hyphens with spaces, except in ranges. "chapter-10-5" is not a range but chapter 10.5.
 func slug(s string) string {
 	if m := slugDecimal.FindStringSubmatchIndex(s); m != nil && len(s[m[4]:m[5]]) > 1 {
 		s = s[:m[5]] + "." + s[m[6]:]
@@ -150,7 +150,7 @@ func slug(s string) string {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// arabic writes a number in Chinese characters with digits: 十二 is 12, 一二 too.
+// arabic writes a number in Chinese characters with digits: 十二 and 一二 are 12.
 func arabic(s string) string {
 	values := map[rune]int{'〇': 0, '零': 0, '一': 1, '二': 2, '三': 3, '四': 4, '五': 5, '六': 6, '七': 7, '八': 8, '九': 9}
 	units := map[rune]int{'十': 10, '百': 100, '千': 1000}

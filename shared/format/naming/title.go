@@ -7,10 +7,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Stem returns the file name of a slash-separated key without its folders and
-// without its extension. An extension starts with a letter and has at most
-// eight letters or digits, so that the fraction of "Emakimono 10.5" stays; or
-// it is that of a book, as .7z is.
+// Stem returns the file name of a slash-separated key without folders and extension. An extension starts with a letter
+// and has at most eight letters or digits, so that the fraction of "Emakimono 10.5" stays; or it is a book extension
+// such as .7z.
 func Stem(key string) string {
 	key = strings.TrimRight(key, "/")
 	name := key[strings.LastIndexByte(key, '/')+1:]
@@ -33,8 +32,8 @@ func isExtension(s string) bool {
 	return true
 }
 
-// Line returns a title as people type it: composed characters (NFC) where a file system or a program has written
-// letters and accents apart, and on one line that runs as its letters do.
+// Line returns a title as people type it: in composed characters (NFC), because some file systems and programs write
+// accents separately, and on one line without characters that change the text direction.
 func Line(title string) string {
 	return lineBreaks.Replace(norm.NFC.String(title))
 }
@@ -42,16 +41,15 @@ func Line(title string) string {
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ", "\u2028", " ", "\u2029", " ",
 	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "")
 
-// Hidden tells of a character that a name may not have: a control character, or one that turns the direction of what
-// follows it, so that a list shows another name (UAX #9, explicit embeddings, overrides and isolates). Those between
-// the letters of many scripts may stand.
+// Hidden reports whether a name must not contain a character: control characters, and those that change the text
+// direction, so that a list would show another name (UAX #9, explicit embeddings, overrides and isolates). Joiners
+// between the letters of many scripts are allowed.
 func Hidden(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// Normalize returns the form of a title that searches compare: lower case,
-// spaces collapsed, accents of Latin letters removed; the marks of other
-// scripts, such as dakuten, carry meaning and stay.
+// Normalize returns a title in the form for searches: lower case, single spaces, no accents on Latin letters. The marks
+// of other scripts, such as dakuten, have meaning and stay.
 func Normalize(title string) string {
 	var b strings.Builder
 	b.Grow(len(title))
@@ -77,9 +75,8 @@ func Normalize(title string) string {
 	return norm.NFC.String(b.String())
 }
 
-// SortTitle returns the title a series or book is sorted by until somebody sets
-// another: the title itself in composed form, trimmed and with single spaces.
-// Articles stay in front, as the interface fills titleSort with the title.
+// SortTitle returns the default sort title of a series or book: the title in composed form, trimmed and with single
+// spaces. Leading articles stay, because the API fills titleSort with the title.
 func SortTitle(title string) string {
 	return norm.NFC.String(strings.Join(strings.Fields(strings.ToValidUTF8(title, "")), " "))
 }

@@ -2,26 +2,26 @@ package naming
 
 import "strings"
 
-// prepared is a name in the form that is read, and what of it was written otherwise.
+// prepared is a normalised name with the changes from the original.
 type prepared struct {
 	text    string
-	changes []change // in their order
+	changes []change // in order
 }
 
-// change is a part of the text that stands for other letters or digits: "0.5" for "½".
+// change is a replaced part of the text: "0.5" for "½".
 type change struct {
 	at       span
 	now, was string
 }
 
-// edit puts by in place of a part of the text, and remembers what stood there.
+// edit replaces a part of the text with by. remember records the original.
 type edit struct {
 	at       span
 	by       string
 	remember bool
 }
 
-// replace does edits that are in order and do not overlap.
+// replace applies edits, which must be in order and must not overlap.
 func (p *prepared) replace(edits []edit) {
 	if len(edits) == 0 {
 		return
@@ -29,7 +29,7 @@ func (p *prepared) replace(edits []edit) {
 	var b strings.Builder
 	var changes []change
 	done, old := 0, p.changes
-	upTo := func(end int) { // what stays
+	upTo := func(end int) { // unchanged text
 		for len(old) > 0 && old[0].at.to <= end {
 			c := old[0]
 			shift := b.Len() - done
@@ -55,7 +55,7 @@ func (p *prepared) replace(edits []edit) {
 	p.text, p.changes = b.String(), changes
 }
 
-// written is a part of a text as the name has it. The text is the prepared one, where parts may have become blank.
+// written returns a part of a text as in the original name. text is the prepared text, possibly with blanked parts.
 func written(changes []change, text string, part span) string {
 	var b strings.Builder
 	from := part.from

@@ -13,27 +13,27 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// cipherOf is how the bytes of an object are encrypted.
+// cipherOf is the encryption of an object's bytes.
 type cipherOf byte
 
 const (
 	plainText cipherOf = iota
 	withRC4
-	withAES // of 128 bits, with a key for each object
+	withAES // 128 bits, with a key per object
 	withAES256
 )
 
-// key opens a document that anybody may read: one whose author restricted printing or copying, but set no password for
-// reading (7.6.3). Those with one are refused.
+// key decrypts a document that anybody may read: its author restricted printing or copying, but set no password for
+// reading (7.6.3). Documents with such a password are refused.
 type key struct {
 	bytes          []byte
 	streams, texts cipherOf
 }
 
-// padding stands for what is missing of a password of 32 bytes (algorithm 2): here for all of it.
+// padding pads a password to 32 bytes (algorithm 2): here it is the whole password.
 const padding = "\x28\xbf\x4e\x5e\x4e\x75\x8a\x41\x64\x00\x4e\x56\xff\xfa\x01\x08\x2e\x2e\x00\xb6\xd0\x68\x3e\x80\x2f\x0c\xa9\xfe\x64\x53\x69\x7a"
 
-// unlock sets the key of a document that is encrypted.
+// unlock sets the key of an encrypted document.
 func (d *Reader) unlock() error {
 	v, err := d.follow(d.head["Encrypt"])
 	if err != nil || v == nil {
@@ -48,7 +48,7 @@ func (d *Reader) unlock() error {
 	return nil
 }
 
-// openKey is the key of a document whose password for reading is empty, as its encryption dictionary (7.6.3.2) says.
+// openKey returns the key of a document with an empty user password, from its encryption dictionary (7.6.3.2).
 func (d *Reader) openKey(encrypt dict) (*key, bool) {
 	get := func(k name) any { return d.value(encrypt[k]) }
 	version, _ := integer(get("V"))
@@ -86,7 +86,7 @@ func (d *Reader) openKey(encrypt dict) (*key, bool) {
 	return nil, false
 }
 
-// filterOf is the crypt filter (7.6.5) for streams or texts; false where there is none such.
+// filterOf returns the crypt filter (7.6.5) for streams or texts, or false if it is unknown.
 func (d *Reader) filterOf(encrypt dict, use name) (cipherOf, bool) {
 	chosen, ok := d.value(encrypt[use]).(name)
 	if !ok || chosen == "Identity" {
@@ -99,7 +99,7 @@ func (d *Reader) filterOf(encrypt dict, use name) (cipherOf, bool) {
 	return c, ok
 }
 
-// legacyKey is algorithm 2: from the empty password, for revisions 2 to 4.
+// legacyKey is algorithm 2 for the empty password, for revisions 2 to 4.
 func (d *Reader) legacyKey(encrypt dict, revision int64, length int, owner text) []byte {
 	permissions, _ := integer(d.value(encrypt["P"]))
 	b := []byte(padding + owner[:32])
@@ -117,7 +117,7 @@ func (d *Reader) legacyKey(encrypt dict, revision int64, length int, owner text)
 	return sum[:length]
 }
 
-// opens tells whether a key is the right one (algorithms 4 to 6).
+// opens reports whether a key is right (algorithms 4 to 6).
 func (d *Reader) opens(k []byte, revision int64, user text) bool {
 	if revision == 2 {
 		return string(rc4Of(k, []byte(padding))) == string(user[:32])
@@ -141,8 +141,8 @@ func (d *Reader) firstID() text {
 	return ""
 }
 
-// key256 is algorithm 2.A of ISO 32000-2 for the empty password; nil where that is the wrong one. user is a sum of 32
-// bytes, then the 8 bytes that make it and the 8 that seal the key.
+// key256 is algorithm 2.A of ISO 32000-2 for the empty password. It returns nil if that is wrong. user is a hash of 32
+// bytes, then 8 bytes of validation salt and 8 of key salt.
 func key256(revision int64, user, sealed text) []byte {
 	if len(user) < 48 || len(sealed) < 32 {
 		return nil
@@ -155,7 +155,7 @@ func key256(revision int64, user, sealed text) []byte {
 	return out
 }
 
-// hash256 is algorithm 2.B for the empty password; revision 5 had its first step only.
+// hash256 is algorithm 2.B for the empty password. Revision 5 only had its first step.
 func hash256(revision int64, salt []byte) []byte {
 	first := sha256.Sum256(salt)
 	k := first[:]
@@ -182,7 +182,7 @@ func hash256(revision int64, salt []byte) []byte {
 	return k[:32]
 }
 
-// open decrypts the bytes of an object (7.6.2); false where they cannot be.
+// open decrypts the bytes of an object (7.6.2). It reports false if they are invalid.
 func (k *key) open(c cipherOf, at ref, b []byte) ([]byte, bool) {
 	switch c {
 	case withRC4:
@@ -198,7 +198,7 @@ func (k *key) open(c cipherOf, at ref, b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// of is the key of one object (algorithm 1).
+// of returns the key of one object (algorithm 1).
 func (k *key) of(at ref, salt string) []byte {
 	b := bytes.Clone(k.bytes)
 	b = append(b, byte(at.number), byte(at.number>>8), byte(at.number>>16), byte(at.generation), byte(at.generation>>8))
@@ -206,7 +206,7 @@ func (k *key) of(at ref, salt string) []byte {
 	return sum[:min(len(k.bytes)+5, len(sum))]
 }
 
-// openTexts decrypts all texts of an object's value, in their place.
+// openTexts decrypts all texts in an object's value, in place.
 func (k *key) openTexts(v any, at ref) any {
 	switch v := v.(type) {
 	case text:
@@ -230,7 +230,7 @@ func (k *key) openTexts(v any, at ref) any {
 func rc4Of(k, b []byte) []byte {
 	c, err := rc4.NewCipher(k)
 	if err != nil {
-		panic(err) // no key has a wrong length
+		panic(err) // the key length is always valid
 	}
 	out := make([]byte, len(b))
 	c.XORKeyStream(out, b)
@@ -240,12 +240,12 @@ func rc4Of(k, b []byte) []byte {
 func aesOf(k []byte) cipher.Block {
 	c, err := aes.NewCipher(k)
 	if err != nil {
-		panic(err) // no key has a wrong length
+		panic(err) // the key length is always valid
 	}
 	return c
 }
 
-// cbc decrypts what begins with its initialization vector and ends with its padding.
+// cbc decrypts data with a leading initialization vector and trailing padding.
 func cbc(k, b []byte) ([]byte, bool) {
 	if len(b) < aes.BlockSize || len(b)%aes.BlockSize != 0 {
 		return nil, false
@@ -257,7 +257,7 @@ func cbc(k, b []byte) ([]byte, bool) {
 	}
 	pad := int(out[len(out)-1])
 	if pad == 0 || pad > aes.BlockSize {
-		return out, true // some programs leave the padding away
+		return out, true // some programs omit the padding
 	}
 	return out[:len(out)-pad], true
 }

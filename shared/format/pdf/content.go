@@ -1,17 +1,17 @@
 package pdf
 
-// state is what operators change and q and Q keep.
+// state is the graphics state that operators change and q and Q save and restore.
 type state struct {
 	m         [6]float64 // the transformation (8.3.3)
 	invisible bool       // text: rendering mode 3
 }
 
-// maxState bounds nested q.
+// maxState limits nested q operators.
 const maxState = 64
 
-// onlyImage runs a content stream and tells which XObject it shows, where that is all it does: the object fills the
-// page, upright and not mirrored. Invisible text, which scans carry, does not count. plain tells whether a graphics
-// state leaves an image as it is.
+// onlyImage runs a content stream. If all it does is to show one XObject, which fills the page upright and not
+// mirrored, it returns that XObject. Invisible text, as in scans, does not count. plain reports whether a graphics
+// state leaves an image unchanged.
 func onlyImage(content []byte, page rectangle, plain func(state name) bool) (shown name, ok bool) {
 	const maxOperands = 512
 	l := &lexer{b: content, end: true}
@@ -34,17 +34,17 @@ func onlyImage(content []byte, page rectangle, plain func(state name) bool) (sho
 	return p.shown, p.shown != ""
 }
 
-// painter is what a content stream has done so far.
+// painter is the state of a running content stream.
 type painter struct {
 	page  rectangle
 	plain func(state name) bool
 	now   state
 	kept  []state
-	clip  *rectangle // the path that is being made
+	clip  *rectangle // the current path
 	shown name
 }
 
-// run does one operator; false where the page is then not one image alone.
+// run executes one operator. It reports false if the page then is more than one image.
 func (p *painter) run(op opcode, operands []any) bool {
 	switch op {
 	case "q":
@@ -73,7 +73,7 @@ func (p *painter) run(op opcode, operands []any) bool {
 		r, ok := p.now.rectangle(operands)
 		p.clip = &r
 		return ok && first
-	case "n": // ends a path that paints nothing
+	case "n": // ends a path without painting
 		p.clip = nil
 	case "W", "W*":
 		return p.clip != nil && p.clip.around(p.page)
@@ -84,8 +84,8 @@ func (p *painter) run(op opcode, operands []any) bool {
 		return p.now.invisible
 	case "BDC":
 		return len(operands) == 0 || operands[0] != name("OC") // a layer (8.11.3.2), which may be hidden
-	case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text, of which only Tj shows any
-		"w", "J", "j", "M", "d", "i", "ri", // how lines would look
+	case "BT", "ET", "Tf", "Td", "TD", "Tm", "T*", "Tc", "Tw", "Tz", "TL", "Ts", // text; only Tj shows any
+		"w", "J", "j", "M", "d", "i", "ri", // style of lines
 		"g", "G", "rg", "RG", "k", "K", "cs", "CS", // colours: an image has its own
 		"BMC", "EMC", "MP", "DP", "BX", "EX": // marks
 	default:
@@ -114,7 +114,7 @@ func six(operands []any) (m [6]float64, ok bool) {
 	return m, true
 }
 
-// multiply is a after b: what cm does (8.3.4).
+// multiply returns the product of a and b, which the operator cm uses (8.3.4).
 func multiply(a, b [6]float64) [6]float64 {
 	return [6]float64{
 		a[0]*b[0] + a[1]*b[2], a[0]*b[1] + a[1]*b[3],
@@ -123,13 +123,13 @@ func multiply(a, b [6]float64) [6]float64 {
 	}
 }
 
-// upright tells that the transformation neither turns nor mirrors.
+// upright reports whether the transformation neither rotates nor mirrors.
 func (s state) upright() bool {
 	small := 1e-3 * (s.m[0] + s.m[3])
 	return s.m[0] > 0 && s.m[3] > 0 && s.m[1] <= small && s.m[1] >= -small && s.m[2] <= small && s.m[2] >= -small
 }
 
-// fills tells whether the unit square, which an image is drawn into, becomes the page.
+// fills reports whether the unit square, into which an image is drawn, covers the page.
 func (s state) fills(page rectangle) bool {
 	return s.upright() && rectangle{s.m[4], s.m[5], s.m[4] + s.m[0], s.m[5] + s.m[3]}.near(page)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// atOnce bounds the pages that are looked at together: each waits for two or three small reads.
+// atOnce limits the pages that are read concurrently: each waits for two or three small reads.
 const atOnce = 8
 
-// Open reads a document of size bytes, and repairs it where it is damaged and can be. What is wrong with it is an
+// Open reads a document of size bytes, and repairs a damaged one if possible. Problems of the document are an
 // *archive.Error; errors of r are passed on.
 func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
 	out, err := read(ctx, r, size, lim, (*Reader).readTables)
@@ -28,7 +28,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document
 	return repaired, failure
 }
 
-// read reads a document whose objects are found by tables.
+// read reads a document. tables finds its objects.
 func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables func(*Reader) error) (*Document, error) {
 	d, err := newReader(ctx, r, size, lim)
 	if err != nil {
@@ -69,19 +69,19 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 		return nil, err
 	}
 	out.Info = d.info(catalog)
-	if err := ctx.Err(); err != nil { // what was not found since the time was up is not missing
+	if err := ctx.Err(); err != nil { // after the deadline, objects that were not found are not missing
 		return nil, err
 	}
 	return out, nil
 }
 
-// leaf is a page with what it inherits.
+// leaf is a page with its inherited attributes.
 type leaf struct {
 	number                                                      int
 	resources, mediaBox, cropBox, rotate, contents, annotations any
 }
 
-// with is what the nodes below page inherit: its own where it has some.
+// with returns the attributes that the nodes below page inherit: its own take precedence.
 func (l leaf) with(page dict) leaf {
 	for _, f := range []struct {
 		key name
@@ -94,7 +94,7 @@ func (l leaf) with(page dict) leaf {
 	return l
 }
 
-// node is a node of the tree of pages on the way down.
+// node is a node of the page tree, with its path from the root.
 type node struct {
 	at        any
 	inherited leaf
@@ -102,7 +102,7 @@ type node struct {
 	above     *node
 }
 
-// within tells whether a node is below itself.
+// within reports whether a node is its own ancestor.
 func (n node) within() bool {
 	own, ok := n.at.(ref)
 	for a := n.above; ok && a != nil; a = a.above {
@@ -113,7 +113,7 @@ func (n node) within() bool {
 	return false
 }
 
-// leaves walks the tree of pages (7.7.3) in order. What leads back to a node above is left out, as viewers do.
+// leaves walks the page tree (7.7.3) in order. Like viewers, it skips references to an ancestor.
 func (d *Reader) leaves(root any) ([]leaf, error) {
 	var out []leaf
 	missing, circle := 0, false

@@ -9,15 +9,15 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
-// Info is what a document says about itself (14.3.3); "" where it says nothing.
+// Info is the metadata of a document (14.3.3); absent values are "".
 type Info struct {
 	Title, Author, Subject, Keywords, Creator string
 	Created                                   string // D:YYYYMMDD…, as written
-	Language                                  string // of the catalogue
-	RightToLeft                               bool   // as the document wants to be shown
+	Language                                  string // from the catalog
+	RightToLeft                               bool   // the preferred reading direction of the document
 }
 
-// textBytes bounds one text.
+// textBytes limits one text.
 const textBytes = 64 << 10
 
 func (d *Reader) info(catalog dict) Info {
@@ -36,7 +36,7 @@ func (d *Reader) info(catalog dict) Info {
 	return out
 }
 
-// above80 are the characters of PDFDocEncoding from 0x80 (annex D.2); the others are those of Latin-1.
+// above80 are the characters of PDFDocEncoding from 0x80 (annex D.2). The others equal Latin-1.
 var above80 = []rune("•†‡…—–ƒ⁄‹›−‰„“”‘’‚™ﬁﬂŁŒŠŸŽıłœšž\ufffd€")
 
 // plain decodes a text string (7.9.2.2) with single spaces.
@@ -48,7 +48,7 @@ func plain(s text) string {
 	switch {
 	case strings.HasPrefix(string(s), "\xfe\xff"):
 		out = wide(s[2:], binary.BigEndian)
-	case strings.HasPrefix(string(s), "\xff\xfe"): // not in the standard, but written
+	case strings.HasPrefix(string(s), "\xff\xfe"): // not in the standard, but in use
 		out = wide(s[2:], binary.LittleEndian)
 	case strings.HasPrefix(string(s), "\xef\xbb\xbf"), !isASCII(s) && utf8.ValidString(string(s)):
 		out = strings.ToValidUTF8(strings.TrimPrefix(string(s), "\xef\xbb\xbf"), "")
@@ -73,7 +73,7 @@ func plain(s text) string {
 	return strings.Join(strings.Fields(out), " ")
 }
 
-// language is how a text of UTF-16 says what language follows (7.9.2.2.2).
+// language matches the escape sequence for the language of UTF-16 text (7.9.2.2.2).
 var language = lazyregexp.New("\x1b[A-Za-z]{2,8}\x1b")
 
 func wide(s text, order binary.ByteOrder) string {

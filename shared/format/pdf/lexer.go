@@ -6,27 +6,27 @@ import (
 	"strconv"
 )
 
-// The objects of a document (7.3): null is nil, numbers are int64 or float64, and besides these:
+// Objects of a document (7.3). null is nil, numbers are int64 or float64; the others are:
 type (
 	name   string
 	text   string // the bytes of a string
 	array  []any
 	dict   map[name]any
 	ref    struct{ number, generation int64 }
-	opcode string // in a content stream, or a key word of the file
+	opcode string // an operator of a content stream, or a keyword of the file
 )
 
 var (
-	errMore   = errors.New("pdf: the object goes on") // after what was read
+	errMore   = errors.New("pdf: the object goes on") // the data ended within the object
 	errSyntax = errors.New("pdf: no object")
 )
 
-// lexer reads objects from bytes.
+// lexer parses objects.
 type lexer struct {
 	b    []byte
 	at   int
-	refs bool // "1 0 R" is a reference: not so in content streams
-	end  bool // b ends where the data ends: running out of it is no reason to read more
+	refs bool // "1 0 R" is a reference, but not in content streams
+	end  bool // b is the end of the data: there is no more to read
 }
 
 func isSpace(c byte) bool {
@@ -48,7 +48,7 @@ func (l *lexer) more() error {
 	return errMore
 }
 
-// space skips white space and comments.
+// space skips whitespace and comments.
 func (l *lexer) space() {
 	for l.at < len(l.b) {
 		switch c := l.b[l.at]; {
@@ -64,7 +64,7 @@ func (l *lexer) space() {
 	}
 }
 
-// object reads the next object or key word.
+// object parses the next object or keyword.
 func (l *lexer) object(depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, errSyntax
@@ -159,7 +159,7 @@ func (l *lexer) literal() (any, error) {
 	return nil, l.more()
 }
 
-// escape reads what follows a backslash (7.3.4.2).
+// escape parses the sequence after a backslash (7.3.4.2).
 func (l *lexer) escape(out []byte) []byte {
 	c := l.b[l.at]
 	l.at++
@@ -211,7 +211,7 @@ func (l *lexer) hex() (any, error) {
 				out = append(out, high)
 			}
 			return text(out), nil
-		default: // white space, and what does not belong there
+		default: // whitespace, and invalid characters
 			continue
 		}
 		if odd = !odd; odd {
@@ -239,7 +239,8 @@ func (l *lexer) array(depth int) (any, error) {
 	}
 }
 
-// element is one of an array or dictionary. A word that is none, as the "nan" and "0,5" of bad writers, is null.
+// element parses an element of an array or dictionary. An invalid word, such as "nan" or "0,5" from bad writers, is
+// null.
 func (l *lexer) element(depth int) (any, error) {
 	v, err := l.object(depth + 1)
 	word, ok := v.(opcode)
@@ -283,7 +284,7 @@ func (l *lexer) dict(depth int) (any, error) {
 	}
 }
 
-// number reads a number, or a reference of two and an R.
+// number parses a number, or a reference (two numbers and an R).
 func (l *lexer) number() (any, error) {
 	v, err := l.plainNumber()
 	if err != nil || !l.refs {
@@ -342,7 +343,7 @@ func (l *lexer) plainNumber() (any, error) {
 	return v, nil
 }
 
-// looseNumber reads what bad writers make of numbers, such as "--5" and "1.2-3".
+// looseNumber parses malformed numbers of bad writers, such as "--5" and "1.2-3".
 func looseNumber(s string) (float64, bool) {
 	for len(s) > 1 && (s[0] == '-' || s[0] == '+') && (s[1] == '-' || s[1] == '+') {
 		s = s[1:]

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// contentBytes bounds the content stream of a page that can be one image: a few operators, and the invisible
-	// text of a scan.
+	// contentBytes limits the content stream of a page that may be one image: a few operators, and the invisible text
+	// of a scan.
 	contentBytes = 256 << 10
-	// slack is how far an image may be from the edges of its page, as a share of the page's side.
+	// slack is the allowed distance of an image from the page's edges, relative to the page's side.
 	slack = 0.03
-	// headOfJPEG is where the orientation of a JPEG file stands: in the first directory of its first segments. Little
-	// enough to be read along with the object in front of it.
+	// headOfJPEG is the size of a JPEG's head with the orientation, in the first directory of its first segments. It is
+	// small enough to be read together with the object before it.
 	headOfJPEG = 512
 )
 
-// page looks whether a page is one JPEG image. Whatever is unusual about it makes it a page that must be drawn.
+// page checks whether a page is one JPEG image. A page with anything unusual must be drawn.
 func (d *Reader) page(p leaf) Page {
 	if d.key != nil && d.key.streams != plainText {
 		return Page{}
@@ -57,8 +57,8 @@ func (d *Reader) page(p leaf) Page {
 	return out
 }
 
-// plainState tells whether a graphics state (8.4.5) leaves an image as it is: opaque, not blended, in its own colours.
-// Cairo, Acrobat and InDesign write one in front of every image.
+// plainState reports whether a graphics state (8.4.5) leaves an image unchanged: opaque, not blended, in its own
+// colours. Cairo, Acrobat and InDesign set one before every image.
 func (d *Reader) plainState(v any) bool {
 	state, ok := d.value(v).(dict)
 	for key, v := range state {
@@ -80,11 +80,11 @@ func (d *Reader) plainState(v any) bool {
 	return ok
 }
 
-// annotated tells whether a page has an annotation that is seen (12.5.2): a stamp, a filled form, a mark. Links, and
-// windows that open beside a note, are not.
+// annotated reports whether a page has a visible annotation (12.5.2): a stamp, a filled form, a mark. Links and pop-up
+// notes are not visible.
 func (d *Reader) annotated(v any) bool {
 	list, _ := d.value(v).(array)
-	const most = 64 // that are looked at
+	const most = 64 // annotations that are checked
 	for _, v := range list[:min(len(list), most)] {
 		a, ok := d.value(v).(dict)
 		flags, _ := integer(d.value(a["F"]))
@@ -98,15 +98,15 @@ func (d *Reader) annotated(v any) bool {
 	return len(list) > most
 }
 
-// proportional tells whether the pixels are about as wide as they are high on the page: those of a fax or of a
-// stretched picture are not, and its file alone would look squeezed. The edges may be off by slack each.
+// proportional reports whether the pixels are about square on the page. Those of a fax or of a stretched image are not,
+// and the file alone would look distorted. Each edge may be off by slack.
 func (p Page) proportional(box rectangle) bool {
 	wide := float64(p.Width) * (box.y1 - box.y0)
 	high := float64(p.Height) * (box.x1 - box.x0)
 	return math.Abs(wide-high) <= 4*slack*max(wide, high)
 }
 
-// jpeg is the place of an image that is a JPEG file a browser shows in the same way.
+// jpeg returns the location of an image that is a JPEG file, if a browser shows it the same way.
 func (d *Reader) jpeg(s stream) Page {
 	filters, params := s.filters(d.value)
 	if s.dict["Subtype"] != name("Image") || len(filters) != 1 || filters[0] != "DCTDecode" && filters[0] != "DCT" || len(params[0]) > 0 {
@@ -140,7 +140,7 @@ func (d *Reader) jpeg(s stream) Page {
 	return Page{JPEG: true, Offset: s.offset, Length: length, Width: int(w), Height: int(h)}
 }
 
-// ends tells whether a stream ends about there: viewers find the end themselves where a length is wrong.
+// ends reports whether a stream ends near there: viewers find the end themselves if the length is wrong.
 func (d *Reader) ends(at int64) bool {
 	const before, around = 16, 40
 	from := max(at-before, 0)
@@ -148,8 +148,8 @@ func (d *Reader) ends(at int64) bool {
 	return d.readAt(b, from) == nil && (bytes.Contains(b, []byte("endstream")) || bytes.Contains(b, []byte("endobj")))
 }
 
-// turned tells whether a JPEG file says that it is to be shown in another orientation (Exif 4.6.4, tag Orientation): a
-// document shows it as it lies there, a browser turns it.
+// turned reports whether a JPEG file has an orientation (Exif 4.6.4, tag Orientation): a document ignores it, a browser
+// applies it.
 func turned(file []byte) bool {
 	for b := file[2:]; len(b) >= 4 && b[0] == 0xff && b[1] >= 0xe0 && b[1] <= 0xef; {
 		size := 2 + int(binary.BigEndian.Uint16(b[2:]))
@@ -162,7 +162,7 @@ func turned(file []byte) bool {
 	return false
 }
 
-// orientation is that of the first directory of Exif data; 0 where it has none.
+// orientation returns the orientation in the first directory of Exif data, or 0.
 func orientation(exif []byte) uint16 {
 	var order binary.ByteOrder = binary.LittleEndian
 	if bytes.HasPrefix(exif, []byte("MM")) {
@@ -182,7 +182,7 @@ func orientation(exif []byte) uint16 {
 	return 0
 }
 
-// plainColours tells whether a colour space is grey or red, green and blue: others are not what browsers expect.
+// plainColours reports whether a colour space is grey or RGB: browsers do not expect others.
 func (d *Reader) plainColours(v any) bool {
 	switch c := d.value(v).(type) {
 	case name:
@@ -203,7 +203,7 @@ func (d *Reader) plainColours(v any) bool {
 	return false
 }
 
-// rectangle is a box with its left lower corner first.
+// rectangle is a box, with the lower left corner first.
 type rectangle struct{ x0, y0, x1, y1 float64 }
 
 func (d *Reader) box(v any) (r rectangle, ok bool) {
@@ -221,7 +221,7 @@ func (d *Reader) box(v any) (r rectangle, ok bool) {
 	return r, r.x1-r.x0 > 0 && r.y1-r.y0 > 0
 }
 
-// within is what two boxes share: all of the first where that is nothing.
+// within returns the intersection of two boxes, or the first box if they do not intersect.
 func (r rectangle) within(o rectangle) rectangle {
 	both := rectangle{max(r.x0, o.x0), max(r.y0, o.y0), min(r.x1, o.x1), min(r.y1, o.y1)}
 	if both.x0 >= both.x1 || both.y0 >= both.y1 {
@@ -230,7 +230,7 @@ func (r rectangle) within(o rectangle) rectangle {
 	return both
 }
 
-// near tells whether two boxes are the same, about; around whether r encloses o.
+// near reports whether two boxes are about equal, around whether r encloses o.
 func (r rectangle) near(o rectangle) bool {
 	dx, dy := slack*(o.x1-o.x0), slack*(o.y1-o.y0)
 	return math.Abs(r.x0-o.x0) <= dx && math.Abs(r.x1-o.x1) <= dx && math.Abs(r.y0-o.y0) <= dy && math.Abs(r.y1-o.y1) <= dy
@@ -241,7 +241,7 @@ func (r rectangle) around(o rectangle) bool {
 	return r.x0 <= o.x0+dx && r.x1 >= o.x1-dx && r.y0 <= o.y0+dy && r.y1 >= o.y1-dy
 }
 
-// contents is a page's content stream, where it is small.
+// contents returns a page's content stream, if it is small.
 func (d *Reader) contents(v any) ([]byte, bool) {
 	parts := array{v}
 	if list, ok := d.value(v).(array); ok {

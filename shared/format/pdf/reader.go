@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Reader finds the objects of a document, until its context ends. It may be used by several goroutines.
+// Reader finds the objects of a document, until its context ends. It is safe for concurrent use.
 type Reader struct {
 	ctx   context.Context
 	r     io.ReaderAt
@@ -21,18 +21,18 @@ type Reader struct {
 	lim   Limits
 	shift int64 // bytes before the document
 	xref  []place
-	freed []int64 // what the table that is read says is free
+	freed []int64 // free entries of the current table
 	head  dict    // the newest trailer
-	key   *key    // nil where nothing is encrypted
+	key   *key    // nil if nothing is encrypted
 	looks atomic.Int64
 
-	mu       sync.Mutex      // held while an object stream is read, so that all who need one share it
-	packed   []objectStream  // those that are remembered, the one used last at the end
-	unpacked int64           // bytes of object streams that were read, those read again too
-	broken   map[int64]error // object streams that cannot be read
+	mu       sync.Mutex      // held while an object stream is read, so that concurrent readers share it
+	packed   []objectStream  // cached streams, the last used one at the end
+	unpacked int64           // bytes of object streams that were read, including repeated reads
+	broken   map[int64]error // errors of unreadable object streams
 }
 
-// place is where an object lies: from an offset, or as one of an object stream.
+// place is the location of an object: an offset, or an index in an object stream.
 type place struct {
 	offset int64 // or the number of the object stream
 	index  int32
@@ -46,21 +46,21 @@ const (
 	compressed
 )
 
-// objectStream holds objects compressed together (7.5.7).
+// objectStream is a set of objects that are compressed together (7.5.7).
 type objectStream struct {
 	number int64
 	data   []byte
 	index  [][2]int64 // object numbers and offsets
 }
 
-// bytes is the memory that it takes.
+// bytes returns the memory that it takes.
 func (s objectStream) bytes() int64 { return int64(len(s.data)) + 16*int64(len(s.index)) }
 
 // Multiples of the limit of one stream.
 const (
-	keptStreams = 2 // object streams that are remembered, together
-	// unpackedStreams bounds the object streams of a document that are read, in all: a document whose objects lie so
-	// that none is found among those that are remembered would take hours.
+	keptStreams = 2 // total size of cached object streams
+	// unpackedStreams limits the total size of object streams that are read: a document whose objects are arranged so
+	// that the cache never has them would take hours.
 	unpackedStreams = 64
 )
 
@@ -75,7 +75,7 @@ func (d *Reader) readAt(b []byte, off int64) error {
 	return nil
 }
 
-// parseAt calls parse with what lies from off, and again with more until it says something else than errMore.
+// parseAt calls parse with the data at off, and again with more data while it returns errMore.
 func (d *Reader) parseAt(off int64, first, most int64, parse func(l *lexer) error) error {
 	if off < 0 || off >= d.size {
 		return damaged("an object outside the file")
@@ -103,8 +103,7 @@ const (
 	maxObject   = 4 << 20
 )
 
-// objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are as they were
-// written.
+// objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are not decrypted.
 func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
 	err = d.parseAt(off, objectBytes, maxObject, func(l *lexer) error {
 		l.refs = false
@@ -151,7 +150,7 @@ func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
 	return at, value, err
 }
 
-// object is the object with a number; nil where there is none.
+// object returns the object with a number, or nil.
 func (d *Reader) object(number int64) (any, error) {
 	if err := d.ctx.Err(); err != nil {
 		return nil, err
@@ -181,7 +180,7 @@ func (d *Reader) object(number int64) (any, error) {
 	return nil, nil
 }
 
-// fromStream is an object of an object stream.
+// fromStream returns an object of an object stream.
 func (d *Reader) fromStream(container, number int64) (any, error) {
 	s, err := d.objectStream(container)
 	if err != nil {
@@ -204,7 +203,7 @@ func (d *Reader) fromStream(container, number int64) (any, error) {
 	return nil, nil
 }
 
-// objectStream reads an object stream, unless it is remembered.
+// objectStream returns an object stream, from the cache or the file.
 func (d *Reader) objectStream(number int64) (objectStream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +226,7 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 				d.broken = map[int64]error{}
 			}
 			d.broken[number] = err
-			d.unpacked += d.lim.StreamBytes // as many as it may have been
+			d.unpacked += d.lim.StreamBytes // the maximum that was read
 		}
 		return objectStream{}, err
 	}
@@ -280,8 +279,8 @@ func (d *Reader) readObjectStream(number int64) (objectStream, error) {
 	return out, nil
 }
 
-// value follows references. What cannot be found is null, as 7.3.10 says; trouble of the source shows up as a page
-// that must be drawn, or in the next read.
+// value follows references. A missing object is null (7.3.10). An error of the source shows up as a page that must be
+// drawn, or in the next read.
 func (d *Reader) value(v any) any {
 	out, err := d.follow(v)
 	if err != nil {
@@ -290,8 +289,8 @@ func (d *Reader) value(v any) any {
 	return out
 }
 
-// directly is value for what an object stream says of itself, which no object stream may hold (7.5.7): else each would
-// be read to read the other.
+// directly is value for the attributes of an object stream, which must not be in an object stream (7.5.7): otherwise
+// reading one would require reading another.
 func (d *Reader) directly(v any) any {
 	r, ok := v.(ref)
 	if !ok {
@@ -321,7 +320,7 @@ func (d *Reader) follow(v any) (any, error) {
 	return nil, damaged("references in a circle")
 }
 
-// asProblem turns a filter that is not read into words for the owner.
+// asProblem describes an unsupported filter for the owner.
 func (d *Reader) asProblem(err error) error {
 	if errors.Is(err, errFilter) {
 		return archive.Errorf(archive.Unsupported, "the structure of the PDF document is compressed in a way that is not read (%v): save it anew with another program", err)

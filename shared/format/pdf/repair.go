@@ -9,19 +9,19 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// chunkBytes is how much of a document is searched at once.
+// chunkBytes is the size of a searched chunk.
 const chunkBytes = 1 << 20
 
-// marks are where things seem to be that a table should have told, in the order of the file.
+// marks are the apparent locations of what the table should have listed, in file order.
 type marks struct {
 	objects                             []mark
 	trailers, streams, tables, catalogs []int64 // of objects: streams, cross-reference streams, catalogues
 }
 
-// mark is an object that begins.
+// mark is the start of an object.
 type mark struct{ offset, number int64 }
 
-// repair makes the table anew of the objects themselves.
+// repair rebuilds the table from the objects themselves.
 func (d *Reader) repair() error {
 	if d.size > d.lim.RepairBytes {
 		return archive.Errorf(archive.TooLarge, "bytes of a damaged PDF document: %d, the limit is %d", d.size, d.lim.RepairBytes)
@@ -37,7 +37,7 @@ func (d *Reader) repair() error {
 	if err := d.room(0, last+1); err != nil {
 		return err
 	}
-	for _, o := range m.objects { // the last one of a number is the newest
+	for _, o := range m.objects { // the last one with a number is the newest
 		d.xref[o.number] = place{offset: o.offset - d.shift, kind: direct}
 	}
 	if err := d.findTrailer(m); err != nil {
@@ -51,7 +51,7 @@ func (d *Reader) repair() error {
 
 // search reads the whole document.
 func (d *Reader) search() (*marks, error) {
-	const longest = 64 // bytes of a mark: those at the end of a chunk are searched again with the next
+	const longest = 64 // bytes of a mark: the end of a chunk is searched again with the next one
 	m := &marks{}
 	buffer := make([]byte, longest+chunkBytes)
 	kept := 0
@@ -73,7 +73,7 @@ func (d *Reader) search() (*marks, error) {
 	return m, nil
 }
 
-// add takes the marks of a chunk, which begins at an offset, but those that it shares with the one before; false when
+// add adds the marks of the chunk at an offset, except those that it shares with the previous one. It reports false if
 // there are too many.
 func (m *marks) add(chunk []byte, offset int64, most int) bool {
 	each(chunk, "obj", func(i int) {
@@ -104,7 +104,7 @@ func each(b []byte, word string, found func(at int)) {
 	}
 }
 
-// objectBefore reads the two numbers at the end of b that stand before obj (7.3.10).
+// objectBefore parses the two numbers before obj (7.3.10) at the end of b.
 func objectBefore(b []byte) (start int, number int64, ok bool) {
 	digits := func(end int) (from int, v int64) {
 		from = end
@@ -128,7 +128,7 @@ func objectBefore(b []byte) (start int, number int64, ok bool) {
 	return start, number, ok
 }
 
-// holder is the object in which an offset lies.
+// holder returns the number of the object that contains an offset.
 func (m *marks) holder(offset int64) (number int64, ok bool) {
 	i, _ := slices.BinarySearchFunc(m.objects, offset, func(o mark, at int64) int { return cmp.Compare(o.offset, at) })
 	if i == 0 {
@@ -137,7 +137,7 @@ func (m *marks) holder(offset int64) (number int64, ok bool) {
 	return m.objects[i-1].number, true
 }
 
-// look is the object in which an offset lies, and its number; nil where it cannot be read. Errors are those of the
+// look returns the object that contains an offset, and its number; nil if it is unreadable. Errors are those of the
 // source.
 func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 	number, ok := m.holder(offset)
@@ -151,8 +151,8 @@ func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 	return number, v, err
 }
 
-// findTrailer takes the last trailer that names a catalogue: one of a table, one of a cross-reference stream, or one
-// made of the catalogue.
+// findTrailer takes the last trailer that names a catalog: one of a table, one of a cross-reference stream, or one made
+// from the catalog.
 func (d *Reader) findTrailer(m *marks) error {
 	for _, at := range slices.Backward(m.trailers) {
 		err := d.parseAt(at+int64(len("trailer")), objectBytes, maxObject, func(l *lexer) error {
@@ -192,7 +192,7 @@ func (d *Reader) findTrailer(m *marks) error {
 	return damaged("it has no catalogue")
 }
 
-// openStreams enters the objects of object streams, unless the file has newer ones behind the stream.
+// openStreams adds the objects of object streams, unless the file has newer ones after the stream.
 func (d *Reader) openStreams(m *marks) error {
 	for _, at := range m.streams {
 		number, ok := m.holder(at)
@@ -203,7 +203,7 @@ func (d *Reader) openStreams(m *marks) error {
 		var wrong *archive.Error
 		switch {
 		case errors.As(err, &wrong) && wrong.Kind != archive.TooLarge:
-			continue // it only looks like one, or is damaged: others may do
+			continue // not really one, or damaged: others may do
 		case err != nil:
 			return err
 		}

@@ -11,15 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// stream is a dictionary and the place of the bytes that belong to it.
+// stream is a dictionary and the location of its bytes.
 type stream struct {
 	dict   dict
 	offset int64
 	object ref
 }
 
-// content returns the plain bytes of a stream of structure: at most limit of them. value finds what its dictionary
-// refers to.
+// content returns the plain bytes of a structural stream, at most limit. value resolves references of its dictionary.
 func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, error) {
 	filters, params := s.filters(value)
 	const maxFilters = 4
@@ -63,10 +62,10 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	return raw, nil
 }
 
-// raw returns the bytes of a stream as they lie in the file, at most limit of them. Where its length is missing or
-// wrong, they end in front of the key word, as they do for viewers.
+// raw returns the stored bytes of a stream, at most limit. If its length is missing or wrong, the stream ends before
+// the keyword, as in viewers.
 func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
-	const ahead = 16 // bytes in which the key word begins
+	const ahead = 16 // bytes in which the keyword must start
 	rest := d.size - s.offset
 	n, ok := integer(length)
 	if ok = ok && n >= 0 && n <= rest; ok {
@@ -100,14 +99,14 @@ func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
 	}
 }
 
-// errFilter says that a stream is compressed in a way that is not read here.
+// errFilter means that the compression of a stream is not supported.
 var errFilter = errors.New("pdf: filter")
 
 func tooLarge(n, limit int64) error {
 	return archive.Errorf(archive.TooLarge, "bytes in a stream of the PDF document: %d, the limit is %d", n, limit)
 }
 
-// filters are the names of a stream's filters with the parameters of each.
+// filters returns the names of a stream's filters and the parameters of each.
 func (s stream) filters(value func(any) any) ([]name, []dict) {
 	var names []name
 	switch f := value(s.dict["Filter"]).(type) {
@@ -142,17 +141,17 @@ func inflate(raw []byte, limit int64) ([]byte, error) {
 	if int64(len(out)) > limit {
 		return nil, tooLarge(int64(len(out)), limit)
 	}
-	// Writers leave the checksum away; what was decompressed is all there is.
+	// Some writers omit the checksum, so decompressed data is used in spite of an error.
 	if err != nil && len(out) == 0 {
 		return nil, damaged("a compressed stream")
 	}
 	return out, nil
 }
 
-// base85 reads ASCII of base 85 (7.4.3), to the mark of its end or of the stream.
+// base85 decodes ASCII base-85 (7.4.3), up to its end marker or the end of the stream.
 func base85(raw []byte, limit int64) ([]byte, error) {
 	raw, _, _ = bytes.Cut(bytes.TrimPrefix(bytes.TrimSpace(raw), []byte("<~")), []byte("~"))
-	zeros := bytes.Count(raw, []byte("z")) // four bytes each; of other digits five are four
+	zeros := bytes.Count(raw, []byte("z")) // four bytes each; otherwise five digits are four bytes
 	size := 4*zeros + 4*((len(raw)-zeros+4)/5)
 	if int64(size) > limit {
 		return nil, tooLarge(int64(size), limit)
@@ -165,7 +164,7 @@ func base85(raw []byte, limit int64) ([]byte, error) {
 	return out[:n], nil
 }
 
-// unpredict takes back the predictors of 7.4.4.4, as cross-reference streams use them.
+// unpredict reverses the predictors of 7.4.4.4, as cross-reference streams use them.
 func unpredict(data []byte, p dict) ([]byte, error) {
 	predictor, _ := integer(p["Predictor"])
 	if predictor < 10 {

@@ -6,8 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/format/xmllimit"
 )
 
-// describe fills what the information dictionary leaves empty from the metadata stream (14.3.2), where that says more:
-// PDF 2.0 gives the dictionary up.
+// describe fills empty fields from the metadata stream (14.3.2): PDF 2.0 deprecates the information dictionary.
 func (d *Reader) describe(i *Info, catalog dict) {
 	s, ok := d.value(catalog["Metadata"]).(stream)
 	if !ok || i.Title != "" && i.Author != "" {
@@ -18,7 +17,7 @@ func (d *Reader) describe(i *Info, catalog dict) {
 	if err != nil {
 		return
 	}
-	root, _ := xmllimit.Parse(packet, xmllimit.NoDoctype, xmllimit.Limits{}) // what came before an error is as good
+	root, _ := xmllimit.Parse(packet, xmllimit.NoDoctype, xmllimit.Limits{}) // content before an error is usable
 	for root != nil && root.Name != "RDF" {
 		root = root.Child("RDF")
 	}
@@ -34,7 +33,7 @@ func (d *Reader) describe(i *Info, catalog dict) {
 	}
 }
 
-// said is the value of a property: its text, that of the first alternative, or those of its list.
+// said returns the value of a property: its text, the first alternative, or the elements of its list.
 func said(property *xmllimit.Node) string {
 	if property == nil {
 		return ""

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	tailBytes  = 2048    // where the last words of a document are
-	longTail   = 1 << 20 // where they are when something was added to the file: zeros, or a page of a web server
-	maxUpdates = 256     // tables that continue each other
+	tailBytes  = 2048    // range of the last words of a document
+	longTail   = 1 << 20 // the same if something was appended to the file: zeros, or a page of a web server
+	maxUpdates = 256     // linked tables
 	tableBytes = 16 << 10
 	entryBytes = 20
 )
 
-// readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8), and the key of what is encrypted.
+// readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8), and the key of encrypted data.
 func (d *Reader) readTables() error {
 	if err := d.readChain(); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (d *Reader) readChain() error {
 	return damaged("more than %d updates", maxUpdates)
 }
 
-// readHidden reads the cross-reference stream beside a table: objects that older programs do not see, which the table
-// therefore says are free (7.5.8.4).
+// readHidden reads the cross-reference stream beside a table. It lists objects that are hidden from older programs, so
+// the table reports them as free (7.5.8.4).
 func (d *Reader) readHidden(off int64) error {
 	for _, n := range d.freed {
 		d.xref[n] = place{}
@@ -78,7 +78,7 @@ func (d *Reader) readHidden(off int64) error {
 	return err
 }
 
-// lastWords are what follows the last startxref. Objects behind it are those of an update that was cut off.
+// lastWords returns what follows the last startxref. Objects after it belong to an interrupted update.
 func (d *Reader) lastWords() ([]byte, error) {
 	for _, n := range []int64{tailBytes, longTail} {
 		tail := make([]byte, min(d.size, n))
@@ -89,14 +89,14 @@ func (d *Reader) lastWords() ([]byte, error) {
 		if at >= 0 && (n == tailBytes || !bytes.Contains(tail[at:], []byte(" 0 obj"))) {
 			return tail[at+len("startxref"):], nil
 		}
-		if n == tailBytes && bytes.Contains(tail, []byte("trailer")) { // behind all objects: nothing of them is missing
+		if n == tailBytes && bytes.Contains(tail, []byte("trailer")) { // after all objects: none is missing
 			return nil, damaged("it does not say where its cross-reference table is")
 		}
 	}
 	return nil, archive.Errorf(archive.Truncated, "the end of the PDF document, where its directory is, is missing; get a complete copy")
 }
 
-// readTable reads one table or cross-reference stream, and returns its trailer.
+// readTable reads one table or cross-reference stream and returns its trailer.
 func (d *Reader) readTable(off int64) (trailer dict, err error) {
 	var isTable bool
 	if err := d.parseAt(off, 64, 4096, func(l *lexer) error {
@@ -191,7 +191,7 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 	return nil
 }
 
-// room makes the table large enough, within the limit.
+// room enlarges the table, within the limit.
 func (d *Reader) room(start, count int64) error {
 	limit := int64(d.lim.Objects)
 	if start < 0 || count < 0 || start > limit || count > limit-start {
@@ -205,7 +205,7 @@ func (d *Reader) room(start, count int64) error {
 	return nil
 }
 
-// set enters a place unless a newer table had one.
+// set adds a place, unless a newer table had one.
 func (d *Reader) set(number int64, p place) {
 	if d.xref[number].kind == unknown {
 		d.xref[number] = p
@@ -283,8 +283,8 @@ func bigEndian(b []byte) (v uint64) {
 	return v
 }
 
-// fingerprint stands for the content, of which analysis reads little: where every object lies, what identifies the
-// document, and how large it is.
+// fingerprint identifies the content, of which analysis reads little, by the places of all objects, the document's
+// identifiers and its size.
 func (d *Reader) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "pdf %d %q\n", d.size, d.identity())

@@ -9,8 +9,8 @@ import (
 // fontPath is where PDFium looks for fonts.
 const fontPath = "usr/share/fonts"
 
-// fonts is what a sandbox sees of the machine: a folder of fonts at fontPath. The folders above show the same: PDFium
-// only asks whether they are there.
+// fonts is the file system of a sandbox: a folder of fonts at fontPath. The folders above have the same content: PDFium
+// only checks that they exist.
 type fonts struct{ folder fs.FS }
 
 func fontsIn(folder string) fonts { return fonts{os.DirFS(folder)} }

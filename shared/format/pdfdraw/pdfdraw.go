@@ -1,8 +1,8 @@
-// Package pdfdraw draws pages of PDF documents: with PDFium, compiled to WebAssembly, so that a document that breaks
-// it breaks a sandbox without network, other memory, or files but fonts. Documents are read through ranges, as far as a
+// Package pdfdraw draws pages of PDF documents with PDFium, compiled to WebAssembly. A malicious document only gets
+// control of a sandbox without network, other memory, or files except fonts. Documents are read in ranges, as far as a
 // page needs them.
 //
-// Compiling the module takes seconds; where CacheDir is set, the result is kept there for the next process.
+// Compiling the module takes seconds. If CacheDir is set, the result is cached there for the next process.
 package pdfdraw
 
 import (
@@ -30,12 +30,12 @@ import (
 
 // Config holds the limits of a Renderer. Zero fields mean the defaults.
 type Config struct {
-	Side     int           `env:"PDF_PAGE_PIXELS" envDefault:"2000"` // the longer side of a drawn page
+	Side     int           `env:"PDF_PAGE_PIXELS" envDefault:"2000"` // longer side of a drawn page
 	Memory   int64         `env:"PDF_MEMORY" envDefault:"268435456"` // bytes of the sandbox
 	Timeout  time.Duration `env:"PDF_TIMEOUT" envDefault:"20s"`      // for one page
-	CacheDir string        `env:"PDF_CACHE_DIR"`                     // of the compiled module; empty: compiled at every start
-	AtOnce   int           `env:"PDF_PARALLEL" envDefault:"1"`       // pages drawn at once, each with memory of its own
-	// Fonts is a folder of fonts for text whose font is not in the document, above all Chinese, Japanese and Korean.
+	CacheDir string        `env:"PDF_CACHE_DIR"`                     // cache of the compiled module; empty: compiled at every start
+	AtOnce   int           `env:"PDF_PARALLEL" envDefault:"1"`       // concurrent pages, each with memory of its own
+	// Fonts is a folder of fonts for text whose font is not embedded, mainly Chinese, Japanese and Korean.
 	Fonts string `env:"PDF_FONTS" envDefault:"/usr/share/fonts"`
 }
 
@@ -58,7 +58,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate names the first setting that cannot work and what would. The zero value stands for the defaults.
+// Validate returns an error that names the first invalid setting and the valid values. The zero value stands for the
+// defaults.
 func (c Config) Validate() error {
 	switch {
 	case c == (Config{}):
@@ -77,18 +78,18 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Renderer draws pages. It starts with the first one; make one per process.
+// Renderer draws pages. It starts with the first one. Make one per process.
 type Renderer struct {
 	cfg  Config
-	free chan *sandbox // those that nobody draws in
+	free chan *sandbox // idle sandboxes
 
 	mu    sync.Mutex
-	cache wazero.CompilationCache // what all sandboxes run; nil before the first
+	cache wazero.CompilationCache // shared by all sandboxes; nil before the first
 }
 
-// sandbox is one PDFium in memory of its own, which draws one page at a time.
+// sandbox is one PDFium with its own memory, which draws one page at a time.
 type sandbox struct {
-	pool pdfium.Pool // of one instance; nil where it must be started
+	pool pdfium.Pool // with one instance; nil if it must be started
 }
 
 // New returns a Renderer.
@@ -103,7 +104,7 @@ func New(c Config) *Renderer {
 
 const wasmPage = 64 << 10
 
-// take waits for a sandbox that nobody draws in; who takes it gives it back to r.free.
+// take waits for an idle sandbox. The caller must return it to r.free.
 func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
 	var s *sandbox
 	select {
@@ -121,7 +122,7 @@ func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
 		r.free <- s
 		return nil, &archive.Undrawn{Err: err}
 	case <-ctx.Done():
-		go func() { // what was begun is finished for the next one, who learns of a failure by himself
+		go func() { // a running start is completed for the next caller, who gets its own error
 			<-started
 			r.free <- s
 		}()
@@ -129,7 +130,7 @@ func (r *Renderer) take(ctx context.Context) (*sandbox, error) {
 	}
 }
 
-// start starts a sandbox unless it runs. One at a time: the first one compiles for all.
+// start starts a sandbox unless it is running. Only one starts at a time: the first one compiles for all.
 func (r *Renderer) start(s *sandbox) error {
 	if s.pool != nil {
 		return nil
@@ -144,7 +145,7 @@ func (r *Renderer) start(s *sandbox) error {
 		r.cache = cache
 	}
 	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(r.cfg.Memory / wasmPage)).WithCloseOnContextDone(true).WithCompilationCache(r.cache)
-	// Without a file system of its own the library would give the sandbox the whole one.
+	// Without a file system of its own the sandbox would get the whole one of the machine.
 	files := wazero.NewFSConfig().WithFSMount(fontsIn(r.cfg.Fonts), "/")
 	pool, err := webassembly.Init(webassembly.Config{MaxTotal: 1, MaxIdle: 1, MinIdle: 0,
 		FSConfig: files, RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
@@ -162,9 +163,8 @@ func (c Config) compilationCache() (wazero.CompilationCache, error) {
 	return wazero.NewCompilationCacheWithDir(c.CacheDir)
 }
 
-// Draw draws page n (from 0) of a document of size bytes as a JPEG. What is wrong with the document is an
-// *archive.Error, what is not an *archive.Undrawn; errors of document are passed on. It waits for its turn as long as
-// ctx lets it.
+// Draw draws page n (from 0) of a document of size bytes as a JPEG. Problems of the document are an *archive.Error,
+// other failures an *archive.Undrawn; errors of document are passed on. It waits for its turn until ctx ends.
 func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n int) ([]byte, error) {
 	s, err := r.take(ctx)
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	done := r.begin(lib, source, size, n)
 	select {
 	case d := <-done:
-		// An instance is not used twice, so a failure to close it changes nothing: what a document did to it ends with it.
+		// An instance is never reused, so a failure to close it does not matter: the effects of a document end with it.
 		_ = instance.Close()
 		r.free <- s
 		switch {
@@ -208,7 +208,7 @@ func (r *Renderer) Draw(ctx context.Context, document io.ReaderAt, size int64, n
 	}
 }
 
-// cutShort says why page n was not drawn to its end.
+// cutShort returns why page n was not drawn completely.
 func (r *Renderer) cutShort(ctx context.Context, n int) error {
 	if err := ctx.Err(); err != nil {
 		return &archive.Undrawn{Err: err}
@@ -216,13 +216,14 @@ func (r *Renderer) cutShort(ctx context.Context, n int) error {
 	return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("page %d of the PDF document took longer to draw than the limit of %s", n+1, r.cfg.Timeout)}
 }
 
-// drawn is a page as an image, or why there is none.
+// drawn is the image of a page, or an error.
 type drawn struct {
 	image []byte
 	err   error
 }
 
-// library is what draws in an instance. Kill may be called beside it, but not beside the instance's own methods.
+// library is the drawing interface of an instance. Kill may be called concurrently, but not with the instance's own
+// methods.
 type library interface {
 	OpenDocument(*requests.OpenDocument) (*responses.OpenDocument, error)
 	RenderPageInPixels(*requests.RenderPageInPixels) (*responses.RenderPageInPixels, error)
@@ -245,10 +246,10 @@ func (r *Renderer) begin(lib library, source *remembering, size int64, n int) <-
 	go func() {
 		var d drawn
 		defer func() {
-			if p := recover(); p != nil { // the sandbox ended in the middle of a call
+			if p := recover(); p != nil { // the sandbox ended during a call
 				d = drawn{err: fmt.Errorf("PDFium ended: %v", p)}
 			}
-			source.r = nil // the library keeps every reader of a document that was not closed
+			source.r = nil // the library keeps every reader of an unclosed document
 			done <- d
 		}()
 		d.image, d.err = r.draw(lib, source, size, n)
@@ -256,8 +257,8 @@ func (r *Renderer) begin(lib library, source *remembering, size int64, n int) <-
 	return done
 }
 
-// end ends what is being drawn in the sandbox. Kill of go-pdfium 1.17.2 only takes the instance from its pool and
-// fails, so that the pool can be closed: that ends the draw.
+// end stops drawing in the sandbox. Kill of go-pdfium 1.17.2 only removes the instance from its pool and fails. The
+// pool can then be closed, which stops the drawing.
 func (s *sandbox) end(instance pdfium.Pdfium) error {
 	killed := instance.Kill()
 	if killed == nil {
@@ -269,7 +270,7 @@ func (s *sandbox) end(instance pdfium.Pdfium) error {
 	return nil
 }
 
-// stop ends all of the sandbox; the next one to take it starts it anew.
+// stop ends the whole sandbox. The next caller that takes it starts it again.
 func (s *sandbox) stop() error {
 	pool := s.pool
 	s.pool = nil
@@ -297,14 +298,14 @@ func (r *Renderer) draw(lib library, source io.ReadSeeker, size int64, n int) ([
 	return out.Bytes(), nil
 }
 
-// hasField tells whether a page has a field of a form. Those are drawn apart from other annotations, for which PDFium
-// reads the form of the whole document: thousands of fields take it seconds.
+// hasField reports whether a page has a form field. Fields are drawn separately from other annotations, and PDFium
+// reads the form of the whole document for them: thousands of fields take seconds.
 func hasField(lib library, page requests.Page) bool {
 	all, err := lib.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: page})
 	if err != nil {
 		return false
 	}
-	const most = 1000 // that are looked at
+	const most = 1000 // annotations that are checked
 	for i := range min(all.Count, most) {
 		a, err := lib.FPDFPage_GetAnnot(&requests.FPDFPage_GetAnnot{Page: page, Index: i})
 		if err != nil {
@@ -318,8 +319,8 @@ func hasField(lib library, page requests.Page) bool {
 	return false
 }
 
-// onWhite puts pixels onto white paper: the library leaves a page that blends its colours without any. Their colours
-// are not multiplied with their alpha.
+// onWhite draws pixels onto white: the library leaves the background of a page with blending transparent. The colours
+// are not premultiplied.
 func onWhite(pixels []byte) {
 	for ; len(pixels) >= 4; pixels = pixels[4:] {
 		alpha := int(pixels[3])
@@ -333,7 +334,7 @@ func onWhite(pixels []byte) {
 	}
 }
 
-// explain puts an error of PDFium into words for the owner of the document.
+// explain describes an error of PDFium for the owner of the document.
 func explain(n int, err error) error {
 	if errors.Is(err, pdfiumerrors.ErrPassword) || errors.Is(err, pdfiumerrors.ErrSecurity) {
 		return &archive.Error{Kind: archive.Encrypted, Msg: "the PDF document is encrypted: remove its password", Err: err}
@@ -342,7 +343,7 @@ func explain(n int, err error) error {
 	return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("page %d of the PDF document cannot be drawn: %.200s", n+1, text), Err: err}
 }
 
-// remembering remembers why reading failed, which PDFium does not tell. It reads until ctx ends.
+// remembering records a read error, which PDFium does not report. It reads until ctx ends.
 type remembering struct {
 	ctx    context.Context
 	r      *io.SectionReader

@@ -13,8 +13,8 @@ const (
 )
 
 // quickOpen reads the copies of headers that a version 5 archive may have at its end ("quick open record" of the RAR
-// 5.0 archive format; rar writes them by default), as the extras of the main block at d.at say: else each header costs
-// a read of its own. An archive without copies, or with bad ones, is read header by header.
+// 5.0 archive format; rar writes them by default). extras, of the main block at d.at, has their location. Without the
+// copies each header costs a separate read. An archive without copies, or with invalid ones, is read header by header.
 func (d *reader) quickOpen(extras []byte) error {
 	at := d.at
 	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {
@@ -52,7 +52,7 @@ func (d *reader) quickOpen(extras []byte) error {
 	return nil
 }
 
-// service5 reads what follows the header of a service block.
+// service5 reads the data of a service block.
 func (d *reader) service5(at int64) ([]byte, error) {
 	h, err := d.header5(at)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *reader) service5(at int64) ([]byte, error) {
 	return d.read(at+int64(len(h)), int(b.data))
 }
 
-// whole5 tells that these are the bytes of one header.
+// whole5 reports whether these bytes are one header.
 func whole5(h []byte) bool {
 	if len(h) < minBlock5 || len(h) > maxHeader {
 		return false

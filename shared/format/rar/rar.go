@@ -1,8 +1,8 @@
-// Package rar reads the headers of RAR archives (versions 4 and 5) in an object store: block by block from their
-// places, skipping the content. The package that decompresses does not tell where an entry lies.
+// Package rar reads the headers of RAR archives (versions 4 and 5) in an object store, block by block, skipping the
+// content. The decompression package does not report the location of entries.
 //
-// An entry that is stored is a range of the object; one that is compressed by itself is read from its own block
-// (archive.RAR4, RAR5); one of a solid archive needs all before it (archive.SolidRAR, Walk).
+// A stored entry is a range of the object. An entry that is compressed on its own is read from its block (archive.RAR4,
+// RAR5). An entry of a solid archive needs everything before it (archive.SolidRAR, Walk).
 package rar
 
 import (
@@ -19,7 +19,7 @@ const (
 	signature4 = "Rar!\x1a\x07\x00"
 	signature5 = "Rar!\x1a\x07\x01\x00"
 
-	// maxHeader bounds one block's header; names of 1,000 bytes and times fit many times.
+	// maxHeader limits a block's header. It is many times the size of a header with a name of 1,000 bytes and times.
 	maxHeader = 64 << 10
 )
 
@@ -30,16 +30,16 @@ type reader struct {
 	lim  archive.Limits
 	at   int64
 
-	copies map[int64][]byte // of headers of a version 5 archive, by their places
+	copies map[int64][]byte // copies of headers in a version 5 archive, by offset
 
 	entries  []archive.Entry
 	names    []string
-	contents map[string]int // entries that others may have the content of, by their names
-	files    int64          // file blocks seen: the number that Walk counts by
+	contents map[string]int // entries whose content others may share, by name
+	files    int64          // file blocks so far: the numbers for Walk
 }
 
-// ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
-// of r are passed on.
+// ReadDirectory reads the headers of an archive of size bytes. Problems of the archive are an *archive.Error; errors of
+// r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
 	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}}
 	head, err := d.read(0, len(signature5))
@@ -79,7 +79,7 @@ func (d *reader) cutShort() error {
 	return archive.Errorf(archive.Truncated, "the RAR archive is cut short after %d entries; get a complete copy", len(d.entries))
 }
 
-// read returns n bytes from off; Truncated where the file ends before.
+// read returns n bytes from off, or Truncated if the file ends before.
 func (d *reader) read(off int64, n int) ([]byte, error) {
 	if off < 0 || off+int64(n) > d.size {
 		return nil, d.cutShort()
@@ -91,7 +91,7 @@ func (d *reader) read(off int64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// add takes an entry. header is the size of its block's header, data that of what follows it.
+// add adds an entry. header is the size of its block's header, data that of its data.
 func (d *reader) add(e archive.Entry, name string, own uint16, header, data int64, stored, solid bool) error {
 	if len(d.entries) == d.lim.Entries {
 		return archive.Errorf(archive.TooLarge, "entries in the archive: more than the limit of %d", d.lim.Entries)

@@ -14,7 +14,7 @@ const (
 
 	hasData4       = 0x8000
 	headersSealed4 = 0x0080 // of the main block
-	split4         = 0x0003 // of a file block: begun in or going on in another volume
+	split4         = 0x0003 // of a file block: continues from or in another volume
 	encrypted4     = 0x0004
 	solid4         = 0x0010
 	folder4        = 0x00e0
@@ -24,10 +24,10 @@ const (
 
 	store4    = 0x30
 	fixed4    = 7  // of every block
-	fileHead4 = 32 // of a file block, before its name
+	fileHead4 = 32 // of a file block, without its name
 )
 
-// walk4 reads the blocks of a version 4 archive. Archives without an end block exist: they end with the file.
+// walk4 reads the blocks of a version 4 archive. Some archives have no end block: they end with the file.
 func (d *reader) walk4() error {
 	for first := true; d.at < d.size; first = false {
 		if d.size-d.at < fixed4 {
@@ -70,12 +70,12 @@ func (d *reader) walk4() error {
 				return err
 			}
 		}
-		d.at += size + data // at least the header's own size: the walk ends
+		d.at += size + data // at least the header's size, so the walk ends
 	}
 	return nil
 }
 
-// file4 takes a file block and returns the size of its data.
+// file4 adds a file block and returns the size of its data.
 func (d *reader) file4(h []byte, flags uint16, data int64) (int64, error) {
 	if len(h) < fileHead4 {
 		return 0, d.damaged()
@@ -109,8 +109,8 @@ func (d *reader) file4(h []byte, flags uint16, data int64) (int64, error) {
 	return data, d.add(e, name4(rest[:n], flags, h), archive.RAR4, int64(len(h)), data, h[25] == store4, flags&solid4 != 0)
 }
 
-// name4 is the name of a file block. The packed Unicode form is read by the package that decompresses: it is given
-// an archive of this header alone.
+// name4 returns the name of a file block. The packed Unicode form is decoded by the decompression package, from an
+// archive with this header only.
 func name4(raw []byte, flags uint16, header []byte) string {
 	if flags&unicode4 != 0 && bytes.IndexByte(raw, 0) >= 0 {
 		start := []byte("Rar!\x1a\x07\x00\xcf\x90\x73\x00\x00\x0d\x00\x00\x00\x00\x00\x00\x00")

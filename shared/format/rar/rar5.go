@@ -26,7 +26,7 @@ const (
 	hardLink5, fileCopy5 = 4, 5 // of a link
 )
 
-// fields reads the numbers of a header; bad once there were too few bytes.
+// fields reads the numbers of a header. bad is set once there are too few bytes.
 type fields struct {
 	b   []byte
 	bad bool
@@ -59,10 +59,10 @@ func (f *fields) uint32() uint32 {
 	return 0
 }
 
-// minBlock5 is the size of the checksum and the longest header size: no block is shorter.
+// minBlock5 is the size of the checksum and the longest header size. No block is shorter.
 const minBlock5 = 7
 
-// header5 reads the header of the block at a place.
+// header5 reads the header of the block at an offset.
 func (d *reader) header5(at int64) ([]byte, error) {
 	if h := d.copies[at]; h != nil {
 		return h, nil
@@ -83,10 +83,10 @@ type block5 struct {
 	kind, flags uint64
 	body        fields // of its kind
 	extras      []byte
-	data        int64 // bytes that follow the header
+	data        int64 // bytes after the header
 }
 
-// parse5 reads a header; false where it is damaged.
+// parse5 parses a header. It reports false if it is damaged.
 func parse5(h []byte) (b block5, ok bool) {
 	_, n := binary.Uvarint(h[4:])
 	f := fields{b: h[4+n:]}
@@ -162,7 +162,7 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 		return d.damaged()
 	}
 	e := archive.Entry{Size: int64(unpacked), CRC32: crc, Directory: flags&folder5 != 0}
-	same := "" // the file whose content this one has
+	same := "" // the file with the same content
 	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {
 		record := &fields{b: x.take(x.number())}
 		switch record.number() {

@@ -9,9 +9,9 @@ import (
 	"github.com/longbox/longbox/shared/format/rardecode"
 )
 
-// Walk decompresses an archive from its first byte and gives the files that wanted names (by their number, as in
-// Entry.Offset) to each, in the order in which they lie in it, until each returns an error or none is left. Errors
-// of the source and of each are passed on; what is wrong with the archive is an *archive.Error.
+// Walk decompresses an archive from its first byte and passes the wanted files (by their number, as in Entry.Offset) to
+// each, in archive order, until each returns an error or none is left. Errors of the source and of each are passed on;
+// problems of the archive are an *archive.Error.
 func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
 	lim = lim.WithDefaults()
 	in := &archive.Source{R: source}
@@ -23,7 +23,7 @@ func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, 
 		}
 		e, ok := wanted[n]
 		if !ok {
-			continue // what follows may need it: the package decompresses it on the way
+			continue // later files may need it: the package decompresses it on the way
 		}
 		left--
 		content := archive.Verify(e, r)

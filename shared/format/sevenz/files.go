@@ -2,14 +2,14 @@ package sevenz
 
 import "github.com/longbox/longbox/shared/format/archive"
 
-// files reads the list of files and gives each its place.
+// files reads the list of files and sets the location of each.
 func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header, error) {
 	n := c.number()
 	if n > uint64(lim.Entries) {
 		return nil, archive.Errorf(archive.TooLarge, "entries in the archive: %d, the limit is %d", n, lim.Entries)
 	}
 	count := int(n)
-	if count > len(c.b)+1 { // each has a name of two bytes at least
+	if count > len(c.b)+1 { // a name has at least two bytes
 		return nil, errDamaged
 	}
 	l := c.list(count, lim)
@@ -21,7 +21,7 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	}
 	h := &header{folders: s.folders, streams: s.streams, entries: make([]archive.Entry, count)}
 	used := 0
-	at := make([]int64, len(s.folders)) // in each folder
+	at := make([]int64, len(s.folders)) // position in each folder
 	for i := range h.entries {
 		e := &h.entries[i]
 		const unixMode, link, folderAttribute = 0x8000, 0xa000, 0x10
@@ -51,7 +51,7 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	return h, h.checkPages(lim)
 }
 
-// list is what is said of each file of a list.
+// list holds the properties of all files.
 type list struct {
 	names            []string
 	empty, emptyFile []bool
@@ -105,7 +105,7 @@ func (c *cursor) list(count int, lim archive.Limits) list {
 	return l
 }
 
-// checkPages refuses an archive whose pages need what is not read, by its headers alone.
+// checkPages refuses an archive with unsupported pages, by its headers alone.
 func (h *header) checkPages(lim archive.Limits) error {
 	for _, p := range archive.Pages(h.entries) {
 		if p.Method != archive.SevenZip || p.Encrypted {

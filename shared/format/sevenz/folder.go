@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/format/internal/inflate64"
 )
 
-// The compressors, by their numbers (DOC/Methods.txt of the LZMA SDK).
+// Compressors by their numbers (DOC/Methods.txt of the LZMA SDK).
 const (
 	idCopy      = "00"
 	idLZMA      = "030101"
@@ -32,11 +32,11 @@ const (
 var coderNames = map[string]string{"030401": "PPMd", "03030103": "the filter BCJ for programs",
 	"0303011b": "the filter BCJ2 for programs", "0a": "the filter ARM64 for programs", "04f71102": "Brotli", "04f71104": "LZ4"}
 
-// coder is one step of a folder, with one stream in and one out.
+// coder is one step of a folder, with one input and one output stream.
 type coder struct {
 	id         string
 	properties []byte
-	size       int64 // of what it gives out
+	size       int64 // of its output
 }
 
 // folder is a chain of coders over one range of the file: coders[0] reads the range.
@@ -44,8 +44,8 @@ type folder struct {
 	offset, packed int64
 	coders         []coder
 	odd            bool // not a chain
-	packs, outs    int  // streams that it reads from the file, and that its coders give out
-	result         int  // of those that they give out, the one that none of them reads
+	packs, outs    int  // streams that it reads from the file, and outputs of its coders
+	result         int  // index of the output that no coder reads
 	order          []int
 	hasCRC         bool
 	crc            uint32
@@ -64,14 +64,14 @@ func (f folder) encrypted() bool {
 
 func (f folder) stored() bool { return len(f.coders) == 1 && f.coders[0].id == idCopy }
 
-// check tells whether the folder can be read within the limits, by what its header says. All its dictionaries are there
-// at once.
+// check returns an error if, judging by its header, the folder is unsupported or exceeds the limits. All its
+// dictionaries are in memory at once.
 func (f folder) check(lim archive.Limits) error {
 	dict := int64(0)
 	for _, c := range f.coders {
 		switch c.id {
 		case idCopy, idDeflate, idDeflate64, idBZip2:
-		case idZstd: // whose frames say how much
+		case idZstd: // its frames declare their size
 			dict += min(c.size, lim.DictionaryBytes)
 		case idDelta:
 			if len(c.properties) != 1 {
@@ -106,7 +106,7 @@ func (f folder) check(lim archive.Limits) error {
 	return nil
 }
 
-// dictionary is how far back a stream of LZMA or LZMA2 may refer, in bytes: never beyond the beginning of its content.
+// dictionary returns how far back an LZMA or LZMA2 stream may refer, in bytes: at most to the start of its content.
 func (c coder) dictionary() int64 {
 	if c.id == idLZMA {
 		return min(int64(le.Uint32(c.properties[1:])), c.size)
@@ -115,7 +115,7 @@ func (c coder) dictionary() int64 {
 	return min(int64(2|p&1)<<(p/2+11), c.size)
 }
 
-// open decompresses the folder, which check has found good.
+// open decompresses a folder that passed check.
 func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 	r := packed
 	for _, c := range f.coders {
@@ -149,8 +149,8 @@ func (f folder) open(packed io.Reader, lim archive.Limits) (io.Reader, error) {
 	return r, nil
 }
 
-// delta undoes the filter Delta, which leaves of each byte how much it differs from the one a distance before: of a
-// bitmap, from the same colour of the pixel before.
+// delta reverses the Delta filter, which stores the difference of each byte to an earlier one at a distance: in a
+// bitmap, to the same colour of the previous pixel.
 type delta struct {
 	r            io.Reader
 	distance, at int
@@ -167,7 +167,7 @@ func (d *delta) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// folder reads one folder's coders; sizes and place come later.
+// folder reads one folder's coders. Sizes and location follow later.
 func (c *cursor) folder() folder {
 	const maxCoders, maxStreams = 8, 64
 	var f folder
@@ -209,7 +209,7 @@ func (c *cursor) folder() folder {
 	return f
 }
 
-// coder reads one coder, and how many streams it takes in and gives out.
+// coder reads one coder, and the numbers of its input and output streams.
 func (c *cursor) coder() (one coder, in, out int) {
 	flags := c.byte()
 	one.id = hex.EncodeToString(c.take(uint64(flags & 15)))
@@ -224,8 +224,8 @@ func (c *cursor) coder() (one coder, in, out int) {
 	return one, in, out
 }
 
-// chain is the order of coders from the first that nothing feeds. Each reads what one other gives out, so that no way
-// leads back to where it came from.
+// chain returns the order of coders, starting with the one that reads no other. Each coder reads the output of exactly
+// one other, so there is no cycle.
 func chain(next map[int]int, fed map[int]bool) []int {
 	at := 0
 	for fed[at] {

@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// The properties of a header (DOC/7zFormat.txt of the LZMA SDK).
+// Properties of a header (DOC/7zFormat.txt of the LZMA SDK).
 const (
 	idEnd             = 0x00
 	idHeader          = 0x01
@@ -29,11 +29,11 @@ const (
 	idEncodedHeader   = 0x17
 )
 
-// cursor reads a header; bad once something did not fit, and then only zeros come.
+// cursor reads a header. bad is set once something is invalid; then it returns only zeros.
 type cursor struct {
 	b      []byte
 	bad    bool
-	beyond bool // what made it bad is a limit
+	beyond bool // a limit was exceeded
 }
 
 func (c *cursor) take(n uint64) []byte {
@@ -53,7 +53,7 @@ func (c *cursor) byte() byte {
 	return 0
 }
 
-// number is a 64-bit number with as many bytes as the first one's leading ones say.
+// number reads a 64-bit number. The leading ones of its first byte are the number of further bytes.
 func (c *cursor) number() uint64 {
 	first := c.byte()
 	var v uint64
@@ -67,7 +67,7 @@ func (c *cursor) number() uint64 {
 	return v
 }
 
-// count is a number that says how many of something follow: what exceeds limit is bad.
+// count reads a number of elements. More than limit is bad.
 func (c *cursor) count(limit int) int {
 	n := c.number()
 	if n > uint64(limit) {
@@ -77,14 +77,14 @@ func (c *cursor) count(limit int) int {
 	return int(n)
 }
 
-// entries is a count that a setting limits. Only as many as there are bytes can be there: more is damage.
+// entries is count with a configurable limit. More entries than bytes mean damage.
 func (c *cursor) entries(limit int) int {
 	n := (&cursor{b: c.b}).number()
 	c.beyond = n > uint64(limit) && n <= uint64(len(c.b))
 	return c.count(limit)
 }
 
-// size is a number of bytes.
+// size reads a number of bytes.
 func (c *cursor) size() int64 {
 	n := c.number()
 	if n > 1<<60 {
@@ -105,7 +105,7 @@ func (c *cursor) bits(n int) []bool {
 	return out
 }
 
-// defined is a list of truths that may be written as one "all".
+// defined reads a list of booleans, which may be stored as one "all".
 func (c *cursor) defined(n int) []bool {
 	if c.byte() == 0 {
 		return c.bits(n)
@@ -117,7 +117,7 @@ func (c *cursor) defined(n int) []bool {
 	return out
 }
 
-// checksums calls set for those of n that are there.
+// checksums calls set for each of n checksums that is present.
 func (c *cursor) checksums(n int, set func(i int, crc uint32)) {
 	for i, ok := range c.defined(n) {
 		if !ok {
@@ -129,13 +129,13 @@ func (c *cursor) checksums(n int, set func(i int, crc uint32)) {
 	}
 }
 
-// streamsInfo is where content lies and how it is cut.
+// streamsInfo is the location of the content and its division into streams.
 type streamsInfo struct {
 	folders []folder
 	streams []stream
 }
 
-// streams reads a streams info: pack info, folders, and the parts of each.
+// streams reads a streams info: pack info, folders, and the streams of each.
 func (c *cursor) streams(size int64, lim archive.Limits) (*streamsInfo, error) {
 	s := &streamsInfo{}
 	var packs []int64
@@ -172,7 +172,7 @@ func (c *cursor) streams(size int64, lim archive.Limits) (*streamsInfo, error) {
 	}
 }
 
-// place gives the folders their ranges of the file.
+// place sets the folders' ranges of the file.
 func place(folders []folder, packs []int64, at, size int64) error {
 	at += startBytes
 	for i := range folders {
@@ -228,7 +228,7 @@ func (c *cursor) unpackInfo(lim archive.Limits) []folder {
 		c.bad = true
 	}
 	n := c.entries(lim.Entries)
-	if c.byte() != 0 { // kept elsewhere: nobody writes that
+	if c.byte() != 0 { // stored elsewhere: nobody writes that
 		c.bad = true
 	}
 	var folders []folder
@@ -249,7 +249,7 @@ func (c *cursor) unpackInfo(lim archive.Limits) []folder {
 			sizes[j] = c.size()
 		}
 		if f.odd {
-			f.coders[len(f.coders)-1].size = sizes[f.result] // all that is asked of one that is not read
+			f.coders[len(f.coders)-1].size = sizes[f.result] // all that is needed of an unsupported folder
 			continue
 		}
 		ordered := make([]coder, len(f.order))
@@ -341,7 +341,7 @@ func (c *cursor) subStreams(folders []folder, lim archive.Limits) []stream {
 	return streams
 }
 
-// parse reads a plain header.
+// parse parses an unpacked header.
 func parse(c *cursor, size int64, lim archive.Limits) (*header, error) {
 	s := &streamsInfo{}
 	for {
@@ -375,7 +375,7 @@ func parse(c *cursor, size int64, lim archive.Limits) (*header, error) {
 	}
 }
 
-// name decodes names of UTF-16 that a zero ends.
+// name decodes a zero-terminated UTF-16 name.
 func (c *cursor) name(limit int) string {
 	var units []uint16
 	for {

@@ -1,9 +1,9 @@
-// Package sevenz reads 7z archives in an object store: the header from its place at the end, the content folder by
-// folder. An entry that is stored is a range of the object; any other needs what its folder holds before it
-// (archive.SevenZip, Walk).
+// Package sevenz reads 7z archives in an object store: the header from the end, the content folder by folder. A stored
+// entry is a range of the object. Any other entry needs everything before it in its folder (archive.SevenZip, Walk).
 //
-// The header is read here and not by a package, since those at hand allocate by counts that a header of forty bytes
-// may state. Folders are chains of plain compressors; filters for programs, which no picture needs, are refused.
+// The package parses the header itself, because existing packages allocate memory by counts that a header of forty
+// bytes may claim. Folders are chains of plain compressors. Filters for programs, which images do not need, are
+// refused.
 package sevenz
 
 import (
@@ -22,7 +22,7 @@ const (
 	signature  = "7z\xbc\xaf\x27\x1c"
 	startBytes = 32
 
-	// maxNesting bounds headers that are packed inside packed headers.
+	// maxNesting limits packed headers within packed headers.
 	maxNesting = 4
 )
 
@@ -33,7 +33,7 @@ var (
 	errEncrypted = archive.Errorf(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
 )
 
-// ReadDirectory reads the header of an archive of size bytes. What is wrong with it is an *archive.Error; errors of
+// ReadDirectory reads the header of an archive of size bytes. Problems of the archive are an *archive.Error; errors of
 // r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
 	h, err := read(r, size, lim.WithDefaults())
@@ -50,7 +50,7 @@ type header struct {
 	streams []stream // of all folders, in order
 }
 
-// stream is one file's part of a folder.
+// stream is the part of one file in a folder.
 type stream struct {
 	folder int
 	size   int64
@@ -104,7 +104,7 @@ func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
 	return nil, errDamaged
 }
 
-// unpackHeader decompresses a header that is itself a folder.
+// unpackHeader decompresses a packed header.
 func unpackHeader(r io.ReaderAt, c *cursor, size int64, lim archive.Limits) ([]byte, error) {
 	s, err := c.streams(size, lim)
 	if err != nil {
@@ -146,8 +146,8 @@ func readAt(r io.ReaderAt, b []byte, off int64) error {
 	return nil
 }
 
-// Walk decompresses the folders that hold the wanted entries (by their number, as in Entry.Offset), each from its
-// range that open gives, and hands the entries to each in their order, until each returns an error or none is left.
+// Walk decompresses the folders with the wanted entries (by their number, as in Entry.Offset). open returns the range
+// of a folder. Walk passes the entries to each in their order, until each returns an error or none is left.
 func Walk(r io.ReaderAt, size int64, lim archive.Limits, open func(off, n int64) (io.ReadCloser, error),
 	wanted map[int64]archive.Entry, each func(number int64, content io.Reader) error) error {
 	lim = lim.WithDefaults()
@@ -155,7 +155,7 @@ func Walk(r io.ReaderAt, size int64, lim archive.Limits, open func(off, n int64)
 	if err != nil {
 		return err
 	}
-	last := map[int]int64{} // the last wanted number of each folder
+	last := map[int]int64{} // last wanted number of each folder
 	for n := range wanted {
 		if n < 0 || n >= int64(len(h.streams)) {
 			return archive.Errorf(archive.Corrupt, "the archive has no entry number %d", n)
@@ -212,7 +212,7 @@ func (h *header) walkFolder(from, to int64, lim archive.Limits, open func(off, n
 	return nil
 }
 
-// why is the reason for an error of decompressing what packed gives.
+// why returns the cause of a decompression error.
 func why(packed *archive.Source, err error) error {
 	var known *archive.Error
 	switch {
@@ -224,5 +224,5 @@ func why(packed *archive.Source, err error) error {
 	return &archive.Error{Kind: archive.Corrupt, Msg: "the 7z archive is damaged: its content cannot be decompressed", Err: err}
 }
 
-// Is tells whether a file that begins with head is a 7z archive.
+// Is reports whether a file that starts with head is a 7z archive.
 func Is(head []byte) bool { return bytes.HasPrefix(head, []byte(signature)) }

@@ -1,6 +1,5 @@
-// Package tarball reads the headers of tar archives in an object store, skipping the content: every entry is a range of
-// the object, as it is, and a hard link that of its file. There are no checksums in the format; the fingerprint is of
-// what the headers say.
+// Package tarball reads the headers of tar archives in an object store, skipping the content. Every entry is a range of
+// the object, a hard link the range of its target. The format has no checksums, so the fingerprint covers the headers.
 package tarball
 
 import (
@@ -19,7 +18,7 @@ import (
 
 const block = 512
 
-// Is tells whether a file that begins with head is a tar archive: by the checksum of its first header.
+// Is reports whether a file that starts with head is a tar archive, by the checksum of its first header.
 func Is(head []byte) bool {
 	if len(head) < block {
 		return false
@@ -39,8 +38,8 @@ func Is(head []byte) bool {
 	return sum == stated
 }
 
-// ReadDirectory reads the headers of an archive of size bytes. What is wrong with it is an *archive.Error; errors
-// of r are passed on.
+// ReadDirectory reads the headers of an archive of size bytes. Problems of the archive are an *archive.Error; errors of
+// r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
 	lim = lim.WithDefaults()
 	section := io.NewSectionReader(r, 0, size)
@@ -48,10 +47,10 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	t := tar.NewReader(struct {
 		io.Reader
 		io.Seeker
-	}{in, section}) // which skips content without reading it
+	}{in, section}) // allows skipping content without reading it
 	var entries []archive.Entry
 	var names []string
-	files := map[string]int{} // entries that hard links may name
+	files := map[string]int{} // possible targets of hard links
 	print := sha256.New()
 	for {
 		h, err := t.Next()
@@ -103,7 +102,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	return &archive.Directory{Entries: entries, Size: size, Fingerprint: hex.EncodeToString(print.Sum(nil))}, nil
 }
 
-// sparse files are not one range.
+// sparse reports whether a file is sparse: such a file is not one range.
 func sparse(h *tar.Header) bool {
 	for name := range h.PAXRecords {
 		if strings.HasPrefix(name, "GNU.sparse.") {

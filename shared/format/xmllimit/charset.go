@@ -20,11 +20,9 @@ var (
 	declared    = regexp.MustCompile(`encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
 )
 
-// decode returns a document as UTF-8, without byte order mark, XML declaration
-// and characters that XML does not allow. The bytes are believed before the
-// declaration: a byte order mark, then valid UTF-8, then the declared encoding
-// if its bytes fit, then UTF-8 with a few bytes that are none, else
-// windows-1252, in which every byte means something.
+// decode returns a document as UTF-8, without byte order mark, XML declaration and characters that XML forbids. The
+// bytes take precedence over the declaration, in this order: a byte order mark, valid UTF-8, the declared encoding if
+// the bytes are valid in it, UTF-8 with a few invalid bytes, windows-1252, in which every byte is valid.
 func decode(b []byte) []byte {
 	switch {
 	case bytes.HasPrefix(b, []byte("\xef\xbb\xbf")):
@@ -50,11 +48,11 @@ func decode(b []byte) []byte {
 	return b
 }
 
-// comment is left out: one with -- in it, as people draw lines, the decoder refuses.
+// comment matches comments, which are removed: the decoder refuses one that contains --, as in drawn lines.
 var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
 
-// withoutLoneLess escapes what a text has that nobody has escaped, as in "I <3 you": no tag begins so, and the decoder
-// would stop there.
+// withoutLoneLess escapes an unescaped < in text, as in "I <3 you": no tag starts like that, and the decoder would stop
+// there.
 func withoutLoneLess(b []byte) []byte {
 	out := make([]byte, 0, len(b))
 	for {
@@ -72,8 +70,8 @@ func withoutLoneLess(b []byte) []byte {
 
 var reference = regexp.MustCompile(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)
 
-// withoutForbidden drops a reference to what is no character of XML. Serializers of .NET write control characters so,
-// and the decoder would stop there.
+// withoutForbidden drops a reference to a character that XML forbids. .NET serializers write control characters that
+// way, and the decoder would stop there.
 func withoutForbidden(ref []byte) []byte {
 	number := "0" + strings.ToLower(string(ref[2:len(ref)-1])) // 0x1f, or 031
 	base := 10
@@ -99,7 +97,7 @@ func convert(b []byte, name string) []byte {
 	return s
 }
 
-// mostlyUTF8 tells of a text that somebody has cut within a character, or mixed with another encoding.
+// mostlyUTF8 reports whether a text is UTF-8 that was truncated within a character, or mixed with another encoding.
 func mostlyUTF8(b []byte) bool {
 	good, bad := 0, 0
 	for len(b) > 0 {
@@ -127,10 +125,10 @@ func wide(b []byte, order binary.ByteOrder) []byte {
 	return s
 }
 
-// synonyms are names that books have and browsers do not know, and a wider encoding for two narrow ones.
+// synonyms are encoding names in books that browsers do not know, and a wider encoding for two narrow ones.
 var synonyms = map[string]string{"cp932": "shift_jis", "cp949": "euc-kr", "cp950": "big5", "latin9": "iso-8859-15", "gbk": "gb18030", "gb2312": "gb18030"}
 
-// known returns the encoding that browsers know by a name, or nil.
+// known returns the encoding with a name that browsers know, or nil.
 func known(name string) encoding.Encoding {
 	enc, err := htmlindex.Get(cmp.Or(synonyms[name], name))
 	if err != nil || strings.HasPrefix(name, "utf") {
@@ -139,7 +137,7 @@ func known(name string) encoding.Encoding {
 	return enc
 }
 
-// allowed drops what is no character of XML 1.0 (section 2.2).
+// allowed drops characters that XML 1.0 forbids (section 2.2).
 func allowed(r rune) rune {
 	switch {
 	case r == '\t', r == '\n', r == '\r':

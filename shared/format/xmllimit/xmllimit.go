@@ -1,7 +1,6 @@
-// Package xmllimit parses the XML that comes out of books: small trees from
-// documents nobody vouches for. Nothing is ever fetched, no entity beyond the
-// five predefined ones is known, and size, depth, number of elements and length
-// of tags are bounded before they cost anything.
+// Package xmllimit parses XML from books: small trees from untrusted documents. It fetches nothing and knows no
+// entities except the five predefined ones. Size, depth, number of elements and length of tags are limited before they
+// cost anything.
 package xmllimit
 
 import (
@@ -15,41 +14,40 @@ import (
 	"github.com/longbox/longbox/shared/format/internal/limit"
 )
 
-// Limits bound a document. A field that is zero or less stands for its default.
+// Limits for a document. A field that is zero or less means its default.
 type Limits struct {
 	Bytes    int64 `env:"XML_MAX_BYTES" envDefault:"4194304"` // as stored
-	Depth    int   `env:"XML_MAX_DEPTH" envDefault:"64"`      // elements within elements
+	Depth    int   `env:"XML_MAX_DEPTH" envDefault:"64"`      // nesting of elements
 	Elements int   `env:"XML_MAX_ELEMENTS" envDefault:"100000"`
 }
 
-// Validate names the first setting that is out of bounds. The zero value stands for the defaults.
+// Validate returns an error that names the first setting out of bounds. The zero value stands for the defaults.
 func (l Limits) Validate() error { return limit.Check(l) }
 
-// WithDefaults is the limits that apply.
+// WithDefaults returns the effective limits.
 func (l Limits) WithDefaults() Limits {
 	return Limits{Bytes: limit.Or(l.Bytes, 4<<20), Depth: limit.Or(l.Depth, 64), Elements: limit.Or(l.Elements, 100_000)}
 }
 
-// maxTag bounds the bytes of one tag without the values of its attributes, and so how many it has.
+// maxTag limits the bytes of one tag without attribute values, and so the number of its attributes.
 const maxTag = 64 << 10
 
-// The reasons for which a document is refused as a whole.
+// Reasons to refuse a whole document.
 var (
 	ErrDTD      = errors.New("declares a DTD or entities, which are never read")
 	ErrTooLarge = errors.New("too large")
 	ErrEmpty    = errors.New("holds no XML element")
 )
 
-// Mode says how strictly a document is read.
+// Mode says how strictly a document is parsed.
 type Mode int
 
 const (
 	// NoDoctype refuses every document type declaration.
 	NoDoctype Mode = iota
-	// Doctype steps over a declaration without an internal subset, as old OPF
-	// files have one; it means nothing here.
+	// Doctype ignores a declaration without an internal subset, as in old OPF files.
 	Doctype
-	// XHTML is Doctype with the names of HTML's entities and its void elements.
+	// XHTML is Doctype with HTML's named entities and void elements.
 	XHTML
 )
 
@@ -71,7 +69,7 @@ func (n *Node) Attr(local string) string {
 	return ""
 }
 
-// Child returns the first child element with a name, whatever its case, or nil.
+// Child returns the first child element with a name, ignoring case, or nil.
 func (n *Node) Child(name string) *Node {
 	for _, c := range n.Children {
 		if strings.EqualFold(c.Name, name) {
@@ -81,12 +79,11 @@ func (n *Node) Child(name string) *Node {
 	return nil
 }
 
-// blocks are the elements of HTML that begin a line and end one.
+// blocks are the HTML elements that start and end a line.
 var blocks = map[string]bool{"p": true, "div": true, "br": true, "li": true, "ul": true, "ol": true, "tr": true, "blockquote": true,
 	"h1": true, "h2": true, "h3": true, "h4": true, "h5": true, "h6": true}
 
-// Content returns all text within the node, with line breaks where it holds HTML: in descriptions whose markup nobody
-// has escaped.
+// Content returns all text in the node. HTML elements, in descriptions with unescaped markup, become line breaks.
 func (n *Node) Content() string {
 	if n.Name == "" {
 		return n.Text
@@ -110,9 +107,8 @@ func (n *Node) writeContent(b *strings.Builder) {
 	}
 }
 
-// Parse reads a document and returns its root element. When the document is
-// malformed further on, what came before is returned together with the error.
-// Errors that wrap ErrDTD, ErrTooLarge or ErrEmpty come with no root.
+// Parse parses a document and returns its root element. If the document is malformed further on, it returns the content
+// before, together with the error. Errors that wrap ErrDTD, ErrTooLarge or ErrEmpty come without a root.
 func Parse(b []byte, mode Mode, lim Limits) (*Node, error) {
 	lim = lim.WithDefaults()
 	if int64(len(b)) > lim.Bytes {
@@ -159,7 +155,7 @@ func Parse(b []byte, mode Mode, lim Limits) (*Node, error) {
 	}
 }
 
-// first returns the document's element.
+// first returns the document's root element.
 func first(root *Node, err error) (*Node, error) {
 	for _, c := range root.Children {
 		if c.Name != "" {
@@ -172,8 +168,7 @@ func first(root *Node, err error) (*Node, error) {
 	return nil, ErrEmpty
 }
 
-// scan walks over the markup and refuses what the decoder would spend memory
-// on before it could be stopped.
+// scan walks over the markup and refuses what would make the decoder use too much memory.
 func scan(b []byte, mode Mode, maxElements int) error {
 	elements := 0
 	for len(b) > 0 {
@@ -214,8 +209,8 @@ func after(b []byte, end string) []byte {
 	return rest
 }
 
-// tagEnd returns the length of the tag at the start of b, to the first '>' that
-// is not quoted, or all of b, and how many of its bytes are within quotes.
+// tagEnd returns the length of the tag at the start of b, up to the first unquoted '>', or all of b. It also returns
+// how many of these bytes are quoted.
 func tagEnd(b []byte) (end, quoted int) {
 	var quote byte
 	for i, c := range b {
