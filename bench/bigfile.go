@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
-// scannedPages are a few pages as a scanner makes them, about 1.4 MB each; marked makes more of them.
+// scannedPages returns a few pages like those of a scanner, about 1.4 MB each. marked makes variants of them.
 func scannedPages() (out [][]byte, err error) {
 	for i := range 4 {
 		jpg, err := picture(1600, 2400, 36, 80, uint64(i))
@@ -48,10 +48,10 @@ func writeBigComic(_ context.Context, path string) error {
 	return writeComic(path, entries)
 }
 
-// solidBytes is what the pages of a solid archive are before they are packed: the JPEG code lets an archiver spare 6 %.
+// solidBytes is the unpacked size of the pages in a solid archive. An archiver saves only 6 % of a JPEG.
 const solidBytes = 540 << 20
 
-// create makes a file of what fill writes.
+// create creates a file with the output of fill.
 func create(path string, fill func(w *bufio.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -61,15 +61,15 @@ func create(path string, fill func(w *bufio.Writer) error) error {
 	return errors.Join(fill(w), w.Flush(), f.Close())
 }
 
-// writeSolidRAR packs 500 MB of pages into a solid RAR 5 archive with the largest dictionary that is read by default:
-// page n needs all before it.
+// writeSolidRAR packs 500 MB of pages into a solid RAR 5 archive with the largest dictionary that is accepted by
+// default: page n needs all pages before it.
 func writeSolidRAR(_ context.Context, path string) error {
 	pictures, err := scannedPages()
 	if err != nil {
 		return err
 	}
 	return create(path, func(file *bufio.Writer) error {
-		// Each page finds its tables in the one before it, but not its picture, which comes again after four of them.
+		// Each page repeats the tables of the previous page, but not its image, which repeats only after four pages.
 		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true, Dictionary: archive.Limits{}.WithDefaults().DictionaryBytes, Reach: 3 * len(pictures[0])})
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func writeSolidRAR(_ context.Context, path string) error {
 	})
 }
 
-// writeSolid7z packs 500 MB of pages into one folder of a 7z archive: page n needs all before it.
+// writeSolid7z packs 500 MB of pages into one folder of a 7z archive: page n needs all pages before it.
 func writeSolid7z(ctx context.Context, path string) (err error) {
 	tool, err := exec.LookPath("7z")
 	if err != nil {
@@ -107,7 +107,7 @@ func writeSolid7z(ctx context.Context, path string) (err error) {
 		}
 		size += len(data)
 	}
-	// A dictionary smaller than a page: none is found again in an earlier one.
+	// The dictionary is smaller than a page, so no page repeats an earlier one.
 	cmd := exec.CommandContext(ctx, tool, "a", "-t7z", "-ms=2g", "-m0=LZMA:d=256k:fb=5:a=0", "-mmt=1", path, ".")
 	cmd.Dir = dir
 	if text, err := cmd.CombinedOutput(); err != nil {
@@ -116,7 +116,7 @@ func writeSolid7z(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// document writes a PDF object by object and remembers where they are.
+// document writes a PDF object by object and records their offsets.
 type document struct {
 	*bufio.Writer
 	at      int64
@@ -129,13 +129,13 @@ func (d *document) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// object begins the next object.
+// object starts the next object.
 func (d *document) object(format string, args ...any) {
 	d.offsets = append(d.offsets, d.at)
 	fmt.Fprintf(d, "%d 0 obj\n"+format+"\nendobj\n", append([]any{len(d.offsets)}, args...)...)
 }
 
-// writeDocument writes a PDF of 300 MB: pages that are one JPEG each, and every tenth a drawing.
+// writeDocument writes a PDF of 300 MB: pages of one JPEG each, and every tenth page a drawing.
 func writeDocument(_ context.Context, path string) error {
 	pictures, err := scannedPages()
 	if err != nil {
@@ -144,14 +144,14 @@ func writeDocument(_ context.Context, path string) error {
 	return create(path, func(file *bufio.Writer) error {
 		d := &document{Writer: file}
 		d.write(pictures)
-		return nil // Flush repeats what failed
+		return nil // Flush returns the same error
 	})
 }
 
 func (d *document) write(pictures [][]byte) {
 	fmt.Fprint(d, "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
 	var pages []int
-	// Objects 1 and 2, the catalogue and the pages, are written last but have their numbers now.
+	// Objects 1 and 2, the catalog and the page tree, are written last, but get their numbers now.
 	d.offsets = make([]int64, 2)
 	for d.at < 300<<20 {
 		n := len(pages)

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// packages are what the programs are built from; those with libvips need cgo.
+// packages are the packages of the programs. Those with libvips need cgo.
 var packages = map[string]string{
 	"api": "./functions/api", "media": "./functions/media", "worker": "./functions/worker", "scheduler": "./functions/scheduler",
 	"plugin": "./functions/plugin", "migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
 	"through": "./bench/through",
 }
 
-// build makes a program as it is deployed, once.
+// build builds a program as it is deployed, once.
 func (s *system) build(ctx context.Context, name string) error {
 	binary := filepath.Join(s.programs, name)
 	if _, err := os.Stat(binary); err == nil {
@@ -34,7 +34,7 @@ func (s *system) build(ctx context.Context, name string) error {
 	return nil
 }
 
-// repository is the folder of go.mod.
+// repository returns the folder of go.mod.
 func repository(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// The evenings that cdn simulates. Nothing about them is measured; change them to see another library.
+// Parameters of the simulated evenings. They are not measured; change them to simulate another library.
 const (
-	cdnBooks   = 12 // of a tenant at first; each evening brings one more, which then is read most
-	cdnPages   = 24 // of a book
-	cdnReads   = 5  // books that a reader reads in an evening
-	cdnBack    = 10 // percent of pages after which the reader looks at the one before again
-	cdnAgain   = 25 // percent of books that are read once more, after the hour has turned
+	cdnBooks   = 12 // books per tenant at first; each evening adds one, which is then read most
+	cdnPages   = 24 // pages per book
+	cdnReads   = 5  // books per reader and evening
+	cdnBack    = 10 // percent of pages after which the reader returns to the previous one
+	cdnAgain   = 25 // percent of books that are read again, after the hour has changed
 	cdnZipf    = 1.1
 	cdnEvening = 3
 )
 
-// cdnReaders are the readers of each tenant.
+// cdnReaders are the numbers of readers per tenant.
 var cdnReaders = map[string]int{"cdn-large": 25, "cdn-middle": 15, "cdn-small": 10}
 
-// cdnForms are what devices ask for: a desktop, a tablet, a phone.
+// cdnForms are the page forms of devices: a desktop, a tablet, a phone.
 var cdnForms = []cdnForm{{}, {400, "webp"}, {300, "webp"}}
 
 type cdnForm struct {
@@ -34,7 +34,7 @@ type cdnForm struct {
 	format string
 }
 
-// cdnRun measures what of an evening's page requests reaches a function, and what of its bytes.
+// cdnRun measures which share of an evening's page requests and bytes reaches a function.
 func cdnRun(ctx context.Context, s *system, out *report) error {
 	e, err := s.startEdge(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func cdnRun(ctx context.Context, s *system, out *report) error {
 	return e.signatures(ctx, out)
 }
 
-// tell prints an evening; judged holds it against the bar.
+// tell prints an evening. With judged it checks the bar.
 func (c *cdnCount) tell(out *report, name string, judged bool) {
 	page := func(n int64) float64 { return 100 * float64(n) / float64(c.pages) }
 	out.note("%s: %d page requests, %d cover requests, %d other requests to functions", name, c.pages, c.covers, c.other)
@@ -89,7 +89,7 @@ func (c *cdnCount) tell(out *report, name string, judged bool) {
 	out.info("  bytes that media sent", float64(c.mediaBytes)/1e6, "MB")
 }
 
-// cdnTenant is a tenant and its books, the newest first.
+// cdnTenant is a tenant with its books, the newest first.
 type cdnTenant struct {
 	name   string
 	client *client
@@ -145,7 +145,7 @@ func (e *cdnEdge) writeBook(t *cdnTenant) error {
 	return writeComic(filepath.Join(e.s.books, t.name, "Series", fmt.Sprintf("Book %03d.cbz", t.made)), entries)
 }
 
-// addBook makes one more book appear by a scan.
+// addBook adds a book with a scan.
 func (e *cdnEdge) addBook(ctx context.Context, t *cdnTenant) error {
 	if err := e.writeBook(t); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (e *cdnEdge) addBook(ctx context.Context, t *cdnTenant) error {
 	}
 }
 
-// evening lets all readers read.
+// evening simulates all readers of one evening.
 func (e *cdnEdge) evening(ctx context.Context, tenants []*cdnTenant, plain bool, seed uint64) (*cdnCount, error) {
 	c := &cdnCount{}
 	before := e.media.bytes.Load()
@@ -192,7 +192,7 @@ func (e *cdnEdge) evening(ctx context.Context, tenants []*cdnTenant, plain bool,
 	return c, nil
 }
 
-// signatures asks for everything that lies in the cache without a signature and with a wrong one.
+// signatures requests every cached URL without a signature and with a wrong one.
 func (e *cdnEdge) signatures(ctx context.Context, out *report) error {
 	refused, served := 0, 0
 	var failure error

@@ -26,13 +26,13 @@ import (
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
-// cdnEdge is nginx in the place of the CDN, and the functions behind it.
+// cdnEdge is nginx as the CDN, with the functions behind it.
 type cdnEdge struct {
 	s                     *system
-	api, worker, function *function // function is media, as readers reach it
-	media                 *counter  // media as the CDN reaches it
+	api, worker, function *function // function is media, as readers reach it directly
+	media                 *counter  // media, as the CDN reaches it
 	http                  *http.Client
-	seen                  sync.Map // signed addresses that were answered
+	seen                  sync.Map // signed URLs that were answered
 
 	stop []func()
 }

@@ -13,8 +13,9 @@ import (
 	"sync/atomic"
 )
 
-// cdnCount is what an evening came to. Of each look at a page exactly one of browser, hit, stored and missed counts:
-// who had the picture; redirected, where a function was asked for its address; reached, where any function was asked.
+// cdnCount counts the requests of an evening. For each page view, exactly one of browser, hit, stored and missed
+// counts: where the image came from. redirected counts views with a request for the URL, reached those with any request
+// to a function.
 type cdnCount struct {
 	counts
 	mediaBytes int64
@@ -23,15 +24,15 @@ type cdnCount struct {
 type counts struct {
 	pages, browser, hit, stored, missed, redirected, reached int64
 	covers, coverRedirected, coverMissed                     int64
-	other                                                    int64 // lists and addresses
+	other                                                    int64 // lists and page URLs
 	bytes                                                    int64
 }
 
-// cdnReader is one reader with a browser: what it was sent once it does not ask for again within the hour.
+// cdnReader is one reader with a browser, which caches responses for the hour.
 type cdnReader struct {
 	edge   *cdnEdge
 	tenant *cdnTenant
-	plain  bool // knows no address of all pages: each page is a redirection
+	plain  bool // does not use the URL template: each page is a redirect
 	form   cdnForm
 	random *rand.Rand
 	count  *cdnCount
@@ -41,7 +42,7 @@ type cdnReader struct {
 	addresses map[string]string
 }
 
-// turn is the turn of an hour: every address is another one, so that nothing that the browser has is found again.
+// turn is the change of the hour: all URLs change, so the browser's cache is useless.
 func (r *cdnReader) turn() {
 	r.redirects, r.images, r.addresses = map[string]string{}, map[string]bool{}, map[string]string{}
 }
@@ -55,7 +56,7 @@ func (r *cdnReader) read(ctx context.Context) error {
 		}
 		at := r.pick(len(left))
 		book := left[at].String()
-		left = slices.Delete(left, at, at+1) // nobody chooses a book twice in an evening
+		left = slices.Delete(left, at, at+1) // nobody reads a book twice in an evening
 		if err := r.book(ctx, book); err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (r *cdnReader) read(ctx context.Context) error {
 	return nil
 }
 
-// pick is a rank below n, by Zipf's law: the newest books are read most.
+// pick returns a rank below n by Zipf's law: the newest books are read most.
 func (r *cdnReader) pick(n int) int {
 	var sum float64
 	for i := range n {
@@ -124,7 +125,7 @@ func (r *cdnReader) book(ctx context.Context, id string) error {
 	return nil
 }
 
-// page looks at a page once and counts who answered.
+// page views a page once and counts the source of the response.
 func (r *cdnReader) page(ctx context.Context, id string, n int) error {
 	atomic.AddInt64(&r.count.pages, 1)
 	to, redirected, err := r.address(ctx, id, n)
@@ -149,7 +150,7 @@ func (r *cdnReader) page(ctx context.Context, id string, n int) error {
 	return nil
 }
 
-// address is where a page is: by the template of the book, which costs one request an hour, or by redirection.
+// address returns the URL of a page: from the template of the book, which costs one request per hour, or by redirect.
 func (r *cdnReader) address(ctx context.Context, id string, n int) (to string, redirected bool, err error) {
 	path := "/api/v1/books/" + id + "/pages/"
 	if r.plain {
@@ -175,7 +176,7 @@ func (r *cdnReader) address(ctx context.Context, id string, n int) (to string, r
 	return strings.NewReplacer("{pageNumber}", strconv.Itoa(n), "{width}", strconv.Itoa(r.form.width), "{height}", "", "{format}", r.form.format).Replace(template), false, nil
 }
 
-// follow asks the function where a picture is, unless the browser remembers.
+// follow asks the function for the URL of an image, unless the browser has it.
 func (r *cdnReader) follow(ctx context.Context, path string) (to string, asked bool, err error) {
 	if to, ok := r.redirects[path]; ok {
 		return to, false, nil
@@ -196,7 +197,7 @@ func (r *cdnReader) follow(ctx context.Context, path string) (to string, asked b
 	return to, true, nil
 }
 
-// image loads a picture and tells who had it: browser, cache, bucket or media.
+// image loads an image and returns its source: browser, cache, bucket or media.
 func (r *cdnReader) image(ctx context.Context, url string) (from string, err error) {
 	if r.images[url] {
 		return "browser", nil
@@ -231,7 +232,7 @@ func (e *cdnEdge) get(ctx context.Context, url string) (cdnAnswer, error) {
 	return e.do(req)
 }
 
-// do never follows a redirection by itself.
+// do does not follow redirects.
 func (e *cdnEdge) do(req *http.Request) (cdnAnswer, error) {
 	res, err := e.http.Transport.RoundTrip(req)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// client is somebody signed in.
+// client is a signed-in user.
 type client struct {
 	http        *http.Client
-	token, host string // host names the tenant; "" is the default one.
+	token, host string // host selects the tenant; "" is the default one.
 }
 
 func newClient(token string) *client {
 	return &client{token: token, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		MaxIdleConnsPerHost: 64, DisableCompression: true, // Accept-Encoding is what a benchmark says.
+		MaxIdleConnsPerHost: 64, DisableCompression: true, // Each benchmark sets its own Accept-Encoding.
 	}}}
 }
 
@@ -40,7 +40,7 @@ func (c *client) request(ctx context.Context, method, url string, body []byte) (
 	return req, nil
 }
 
-// call sends JSON and reads JSON; a status other than 2xx is an error.
+// call sends and receives JSON. A status other than 2xx is an error.
 func (c *client) call(ctx context.Context, method, url string, in, out any) error {
 	var body []byte
 	if in != nil {
@@ -71,14 +71,14 @@ func (c *client) call(ctx context.Context, method, url string, in, out any) erro
 	return json.Unmarshal(raw, out)
 }
 
-// time is how long a GET takes, its whole body read, in milliseconds.
+// time returns the duration of a GET including its body, in milliseconds.
 func (c *client) time(ctx context.Context, url string) (float64, error) {
 	began := time.Now()
 	err := c.call(ctx, http.MethodGet, url, nil, nil)
 	return since(began), err
 }
 
-// timed is how long a GET takes, its whole body read, in milliseconds, whatever is answered.
+// timed returns the duration of a GET including its body, in milliseconds, for any status.
 func (c *client) timed(ctx context.Context, url string) (took float64, status int, err error) {
 	req, err := c.request(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *client) timed(ctx context.Context, url string) (took float64, status in
 
 func since(t time.Time) float64 { return float64(time.Since(t).Nanoseconds()) / 1e6 }
 
-// below is the address of a route: of one of the interface, or where it begins with a slash, as it is.
+// below returns the URL of a route: below the API prefix, or unchanged if it starts with a slash.
 func below(base, route string) string {
 	if strings.HasPrefix(route, "/") {
 		return base + route

@@ -16,7 +16,8 @@ import (
 	"path/filepath"
 )
 
-// picture is a JPEG that is always the same for a seed: gradients, halftone and noise (0 to 255) like a scanned page.
+// picture returns a JPEG that depends only on its parameters: gradients, halftone and noise (0 to 255), like a scanned
+// page.
 func picture(width, height, noise, quality int, seed uint64) ([]byte, error) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	img := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)
@@ -37,7 +38,7 @@ func picture(width, height, noise, quality int, seed uint64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// marked is the JPEG with a comment, so that its bytes are its own.
+// marked returns the JPEG with a comment, which makes its bytes unique.
 func marked(picture []byte, n int) []byte {
 	comment := fmt.Appendf(nil, "%08d", n)
 	out := append([]byte{}, picture[:2]...)
@@ -46,7 +47,7 @@ func marked(picture []byte, n int) []byte {
 	return append(append(out, comment...), picture[2:]...)
 }
 
-// entry is one file of an archive, packed already.
+// entry is one packed file of an archive.
 type entry struct {
 	header zip.FileHeader
 	packed []byte
@@ -72,7 +73,7 @@ func newEntry(name string, data []byte, deflated bool) (entry, error) {
 	return e, nil
 }
 
-// writeComic writes a CBZ with its folders.
+// writeComic writes a CBZ and creates its folders.
 func writeComic(path string, entries []entry) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -97,14 +98,14 @@ func writeComic(path string, entries []entry) (err error) {
 
 const pageCount = 200
 
-// bigComic writes a book of 200 pages of about 1.4 MB, linked as often as wanted: so many books, one file in the
-// cache of the machine.
+// bigComic writes a book of 200 pages of about 1.4 MB, with hard links for further books: many books, but one file in
+// the machine's cache.
 func bigComic(dir string, deflated bool, books int) error {
 	const pictures = 4
 	var entries []entry
 	for i := range pageCount {
 		name := fmt.Sprintf("page %03d.jpg", i+1)
-		if i >= pictures { // The same bytes again under another name.
+		if i >= pictures { // The same bytes under another name.
 			e := entries[i%pictures]
 			e.header.Name = name
 			entries = append(entries, e)
@@ -134,8 +135,8 @@ func bigComic(dir string, deflated bool, books int) error {
 
 func bigName(n int) string { return fmt.Sprintf("Series %04d.cbz", n) }
 
-// smallComics writes n books of 5 small pages, 20 to a series, every second one with a ComicInfo.xml. No two have the
-// same bytes.
+// smallComics writes n books of 5 small pages, 20 per series, every second one with a ComicInfo.xml. All differ in
+// their bytes.
 func smallComics(dir string, n int) error {
 	var pictures [][]byte
 	for i := range 5 {

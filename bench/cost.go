@@ -17,18 +17,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// use is what one operation takes of the services that a cloud bills.
+// use is what one operation consumes of the services that a cloud bills.
 type use struct {
 	Gets       float64 `json:"gets"` // S3 requests
 	Puts       float64 `json:"puts"`
 	Lists      float64 `json:"lists"`
-	Bytes      float64 `json:"bytes"`      // of the answer, or read while scanning
+	Bytes      float64 `json:"bytes"`      // of the response, or read during a scan
 	CPU        float64 `json:"cpuMs"`      // of the function
 	Trips      float64 `json:"trips"`      // to Postgres
-	DatabaseMs float64 `json:"databaseMs"` // processor time of Postgres
+	DatabaseMs float64 `json:"databaseMs"` // CPU time of Postgres
 }
 
-// counters is the file that infra/cost computes with.
+// counters is the input file of infra/cost.
 type counters struct {
 	Command  string         `json:"command"`
 	Date     string         `json:"date"`
@@ -38,8 +38,8 @@ type counters struct {
 
 const costBooks, costPages = 60, 100
 
-// costs counts what a page and the scan of a book use: requests exactly, and processor time, which other load on the
-// machine disturbs little.
+// costs measures the use of a page and of scanning a book: exact counts of requests, and CPU time, which is little
+// affected by other load.
 func costs(ctx context.Context, s *system, out *report) (err error) {
 	library, media, postgres, err := s.counting()
 	if err != nil {
@@ -113,7 +113,7 @@ func costs(ctx context.Context, s *system, out *report) (err error) {
 	return os.WriteFile(filepath.Join(s.root, "infra", "cost", "counters.json"), append(raw, '\n'), 0o644)
 }
 
-// counting starts the proxies.
+// counting starts the counting proxies.
 func (s *system) counting() (library, media *counter, postgres *wire, err error) {
 	library, err1 := newCounter(s.library.Endpoint())
 	media, err2 := newCounter(s.media.Endpoint())
@@ -121,7 +121,7 @@ func (s *system) counting() (library, media *counter, postgres *wire, err error)
 	return library, media, postgres, errors.Join(err1, err2, err3)
 }
 
-// ask sends n requests, a page of another book each, and returns the mean size of the answers.
+// ask sends n requests, each for a page of another book, and returns the mean size of the responses.
 func (s *system) ask(ctx context.Context, f *function, url string, books []uuid.UUID, library uuid.UUID, n int) (bytes float64, err error) {
 	c := newClient(s.token)
 	for i := range n {
@@ -151,7 +151,7 @@ func (s *system) ask(ctx context.Context, f *function, url string, books []uuid.
 	return bytes / float64(n), nil
 }
 
-// meter reads what has been used since start.
+// meter measures the use since start.
 type meter struct {
 	s              *system
 	library, media *counter
@@ -189,8 +189,7 @@ func (m *meter) stop(pid, n int, failure error) (use, error) {
 	return use{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}, nil
 }
 
-// processor is the time in milliseconds that a process has run, with the children that it has waited for; family adds
-// those that still run.
+// processor returns the CPU time of a process in milliseconds, including ended children. family adds running children.
 func processor(pid int, family bool) (ms float64, err error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -206,7 +205,7 @@ func processor(pid int, family bool) (ms float64, err error) {
 	}
 	if family {
 		for _, child := range children(pid) {
-			if v, err := processor(child, false); err == nil { // it may have ended meanwhile, and is counted then
+			if v, err := processor(child, false); err == nil { // it may have just ended; it is then counted as an ended child
 				ms += v
 			}
 		}
@@ -214,7 +213,7 @@ func processor(pid int, family bool) (ms float64, err error) {
 	return ms, nil
 }
 
-// machine is the processor's name.
+// machine returns the name of the CPU.
 func machine() string {
 	raw, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

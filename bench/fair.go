@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	loudLists   = 16   // connections that ask for lists,
-	loudRenders = 50   // and that ask for pages in new sizes:
-	loudRate    = 2500 // each kind so often a second at most, together 100 times what one user may
+	loudLists   = 16   // connections that request lists,
+	loudRenders = 50   // and that request pages in new sizes:
+	loudRate    = 2500 // limit of requests per second of each kind, together 100 times what one user may send
 	quietAsks   = 150
 	quietBooks  = 10
 )
 
-// neighbour is a tenant with seeded books, and a library of its own with pages to render.
+// neighbour is a tenant with seeded books, and a library with pages to render.
 type neighbour struct {
 	*crowd
 	books []uuid.UUID
-	asked atomic.Int64 // renders: each asks for another page
+	asked atomic.Int64 // number of renders: each is of another page
 }
 
-// fairness measures what a tenant notices of another one that asks for far more than it may, and scans a very large
-// library (BENCH_FAIR_BOOKS, 100,000 where it is not set). Both, and what asks, share the machine's processors: what it
-// costs to refuse the loud one is part of the ratio.
+// fairness measures the effect of one tenant on another. The loud tenant sends far more requests than allowed, and
+// scans a very large library (BENCH_FAIR_BOOKS, 100,000 by default). Both tenants and the benchmark share the machine's
+// CPUs, so the cost of refusing the loud one is part of the ratio.
 func fairness(ctx context.Context, s *system, out *report) error {
 	books := 100_000
 	if v := os.Getenv("BENCH_FAIR_BOOKS"); v != "" {
@@ -78,7 +78,7 @@ func fairness(ctx context.Context, s *system, out *report) error {
 	return s.beside(ctx, out, api, media, loud, quiet, books)
 }
 
-// beside measures the quiet one alone, beside the loud one's requests, and beside its scan.
+// beside measures the quiet tenant alone, during the loud one's requests, and during its scan.
 func (s *system) beside(ctx context.Context, out *report, api, media *function, loud, quiet *neighbour, books int) error {
 	lists, renders, err := quiet.ask(ctx, api, media)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	return nil
 }
 
-// underWay waits until so many books of a library are analysed.
+// underWay waits until this many books of a library are analysed.
 func (s *system) underWay(ctx context.Context, library uuid.UUID, books int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -142,7 +142,7 @@ func (s *system) underWay(ctx context.Context, library uuid.UUID, books int) err
 	return nil
 }
 
-// library makes a library over a folder of the library root.
+// library creates a library over a folder of the library root.
 func (n *neighbour) library(ctx context.Context, api *function, root, folder string) (uuid.UUID, error) {
 	var lib struct {
 		ID uuid.UUID `json:"id"`
@@ -152,7 +152,7 @@ func (n *neighbour) library(ctx context.Context, api *function, root, folder str
 	return lib.ID, err
 }
 
-// scan makes a library and scans it, and tells how long it took in seconds.
+// scan creates and scans a library, and returns the duration in seconds.
 func (n *neighbour) scan(ctx context.Context, api *function, root, folder string) (library uuid.UUID, seconds float64, err error) {
 	if library, err = n.library(ctx, api, root, folder); err != nil {
 		return
@@ -182,8 +182,8 @@ func (n *neighbour) scan(ctx context.Context, api *function, root, folder string
 	return
 }
 
-// ask is how long lists and pages in a new size take, one after the other and below the limit of requests, for half a
-// minute at most.
+// ask returns the durations of lists and of pages in a new size, requested one after the other and below the rate
+// limit, for at most half a minute.
 func (n *neighbour) ask(ctx context.Context, api, media *function) (lists, renders []float64, err error) {
 	pace := time.NewTicker(50 * time.Millisecond)
 	defer pace.Stop()
@@ -210,13 +210,13 @@ func (n *neighbour) ask(ctx context.Context, api, media *function) (lists, rende
 	return lists, renders, nil
 }
 
-// render is the address of a page in a size that nobody asked for yet.
+// render returns the URL of a page in a size that was never requested.
 func (n *neighbour) render(media *function) string {
 	i := int(n.asked.Add(1))
 	return fmt.Sprintf("%s/api/v1/books/%s/pages/%d?width=1200&format=webp", media.url, n.books[i/pageCount%len(n.books)], 1+i%pageCount)
 }
 
-// noise is somebody who asks for too much until it is stopped.
+// noise is a client that sends too many requests until it is stopped.
 type noise struct {
 	ctx                            context.Context
 	end                            context.CancelFunc
@@ -235,7 +235,7 @@ func (n *noise) stop() {
 	n.all.Wait()
 }
 
-// count notes an answer.
+// count counts a response.
 func (n *noise) count(status int, err error) {
 	n.answers.Add(1)
 	switch {
@@ -249,8 +249,8 @@ func (n *noise) count(status int, err error) {
 	}
 }
 
-// makeNoise asks for the largest lists under the deepest conditions, far more often than it may, and for many pages at
-// once, with no regard for what it is answered.
+// makeNoise requests the largest lists with the deepest conditions, far above the rate limit, and many pages at once,
+// whatever the responses are.
 func (n *neighbour) makeNoise(to *noise, api, media *function) {
 	leaf := `{"title":{"operator":"contains","value":"saga"}}`
 	condition := strings.Repeat(`{"anyOf":[`+leaf+`,{"allOf":[`+leaf+`,`, 3) + leaf + strings.Repeat(`]}]}`, 3)

@@ -17,13 +17,14 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
-// shelves of the real works, and what is expected of every file in them: pages, pages or an error that names the cause.
+// fixtureShelves are the folders of real works, with the expectation for every file in them: pages, or either pages or
+// an error that names the cause.
 var fixtureShelves = []struct {
 	name     string
 	readable bool
 }{{"library", true}, {"archives", false}, {"odd", true}, {"broken", false}}
 
-// fixtureRow is what became of a file.
+// fixtureRow is the result for one file.
 type fixtureRow struct {
 	ID        uuid.UUID `db:"id"`
 	Key       string    `db:"key"`
@@ -37,7 +38,7 @@ type fixtureRow struct {
 	Warnings  []string  `db:"warnings"`
 }
 
-// known are facts about some of the works; zero values are not compared.
+// known are facts about some of the works. Zero values are not compared.
 var known = map[string]fixtureRow{
 	"manga/ハルコさんの彼氏/ハルコさんの彼氏 v01 c001.cbz":                                       {Pages: 6, Title: "第一話", Number: at(1), Direction: "rtl", Language: "ja"},
 	"manga/ハルコさんの彼氏/ハルコさんの彼氏 v02.cb7":                                            {Pages: 4},
@@ -51,8 +52,8 @@ var known = map[string]fixtureRow{
 
 func at(n float64) *float64 { return &n }
 
-// fixtures scans the folder of real works that FIXTURES names and prints what became of every file; those that are not
-// as its README says are misses. Of broken files it measures time and memory.
+// fixtures scans the folder of real works in FIXTURES and prints the result for every file. Results that differ from
+// its README are misses. For broken files it measures time and memory.
 func fixtures(ctx context.Context, s *system, out *report) error {
 	dir := os.Getenv("FIXTURES")
 	if dir == "" {
@@ -110,7 +111,7 @@ func fixtures(ctx context.Context, s *system, out *report) error {
 	return nil
 }
 
-// copyBooks copies the books of a folder into the library root and tells their names below it.
+// copyBooks copies the books of a folder into the library root and returns their names below it.
 func (s *system) copyBooks(from, to string) (files []string, err error) {
 	err = filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || naming.Format(path) == "" {
@@ -167,7 +168,7 @@ func compareFixtures(out *report, shelf string, readable bool, files []string, r
 	return misses
 }
 
-// timeBroken analyses each file again by itself and tells which took longest, from the claim of its task to its end.
+// timeBroken analyses each file again on its own and prints the longest time, from the claim of its task to its end.
 func (s *system) timeBroken(ctx context.Context, api *function, out *report, rows map[string]fixtureRow) error {
 	longest, name := 0.0, ""
 	for key, r := range rows {
@@ -190,7 +191,7 @@ func (s *system) timeBroken(ctx context.Context, api *function, out *report, row
 	return nil
 }
 
-// ended waits for a task and tells how long it ran, in seconds by the database's clock.
+// ended waits for a task and returns its duration, in seconds by the database's clock.
 func (s *system) ended(ctx context.Context, id uuid.UUID) (float64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the task has not ended after %v", patience))
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// foreign compares how long it takes to refuse the id of another tenant's record and one that nobody has: who could
-// tell them apart would learn what others have.
+// foreign compares the time to refuse the id of another tenant's record with that for an unknown id: a difference would
+// reveal what others have.
 func foreign(ctx context.Context, s *system, out *report) error {
 	mine, theirs := &crowd{name: "mine", nth: 1, books: 10_000}, &crowd{name: "theirs", nth: 2, books: 10_000}
 	if err := s.seed(ctx, []*crowd{mine, theirs}); err != nil {
@@ -47,7 +47,7 @@ func foreign(ctx context.Context, s *system, out *report) error {
 			if err != nil {
 				return err
 			}
-			if i >= 10 { // The first ones warm caches and connections.
+			if i >= 10 { // The first ones warm up caches and connections.
 				other, unknown = append(other, a), append(unknown, b)
 			}
 		}
@@ -57,7 +57,7 @@ func foreign(ctx context.Context, s *system, out *report) error {
 	return nil
 }
 
-// refused is how long a GET takes that must be answered 404, in milliseconds.
+// refused returns the duration of a GET that must be answered with 404, in milliseconds.
 func (c *crowd) refused(ctx context.Context, url string) (float64, error) {
 	took, status, err := c.client.timed(ctx, url)
 	if err == nil && status != http.StatusNotFound {

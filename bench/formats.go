@@ -18,7 +18,7 @@ import (
 type bigBook struct {
 	name, file string
 	write      func(ctx context.Context, path string) error
-	indexed    bool // the file says where its pages are: the limits of the import hold for it
+	indexed    bool // the file has an index of its pages: the limits of the import apply
 }
 
 var bigFormats = []bigBook{
@@ -28,9 +28,9 @@ var bigFormats = []bigBook{
 	{"PDF of 300 MB", "big.pdf", writeDocument, false},
 }
 
-// formats measures what the largest books cost: their import with the cover, the first page from cold, and the page
-// pack of what has no pages of its own. The import of an indexed file may take 3 requests and 1 % of it; memory may be
-// 256 MB.
+// formats measures the cost of the largest books: import with cover, the first page without caches, and the page pack
+// of formats without directly readable pages. The import of an indexed file may take 3 requests and 1 % of its bytes.
+// Memory may be 256 MB.
 func formats(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *system) bigBook(ctx context.Context, api *function, out *report, b bigB
 	return err
 }
 
-// coldPages reads two pages with a media function that asks for no page pack.
+// coldPages reads two pages with a media function that requests no page pack.
 func (s *system) coldPages(ctx context.Context, out *report, counted *counter, size int64, id uuid.UUID) error {
 	media, err := s.function(ctx, "media", "LIBRARY_S3_ENDPOINT="+counted.URL, "PAGE_PACKS=never")
 	if err != nil {
@@ -129,10 +129,10 @@ func (s *system) coldPages(ctx context.Context, out *report, counted *counter, s
 	return err
 }
 
-// dearPage is one of the pages that must be drawn or decompressed, in every book that has such pages.
+// dearPage is a page that must be rendered or decompressed, in every book with such pages.
 const dearPage = 10
 
-// packed has a dear page ask for a page pack, waits for it and reads the page from there.
+// packed requests a dear page to trigger its page pack, waits for the pack and reads the page from it.
 func (s *system) packed(ctx context.Context, out *report, counted *counter, id uuid.UUID) error {
 	media, err := s.function(ctx, "media", "LIBRARY_S3_ENDPOINT="+counted.URL)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *system) packed(ctx context.Context, out *report, counted *counter, id u
 	}
 }
 
-// getPage reads an original page to its end, and asks again where it is told to.
+// getPage reads an original page, and retries when told to.
 func (s *system) getPage(ctx context.Context, media *function, id uuid.UUID, n int) error {
 	c := newClient(s.token)
 	for {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// hidden tells what lists take for users from whom series are hidden: one who is denied a tag that every tenth series
-// has, and one who is allowed a tag that every hundredth has, each beside the administrator who sees everything.
+// hidden measures lists for users who do not see all series: one is denied a tag of every tenth series, one is allowed
+// a tag of every hundredth. The baseline is the administrator, who sees everything.
 func (s *system) hidden(ctx context.Context, out *report, c *crowd, base string) error {
 	for _, u := range []struct {
 		name, mode string

@@ -17,7 +17,7 @@ import (
 
 const idleFor = 10 * time.Second
 
-// idle reports the memory of every process of make run with its sample library, 10 s after it was ready.
+// idle reports the memory of every process of make run with its sample library, 10 s after it is ready.
 func idle(ctx context.Context, s *system, out *report) (err error) {
 	for name := range packages {
 		if err := s.build(ctx, name); err != nil {
@@ -88,7 +88,7 @@ func idleMemory(out *report, supervisor int, data string) error {
 				return err
 			}
 			resident += rss - shm
-			shared = max(shared, shm) // Every server process maps the same buffers: counted once.
+			shared = max(shared, shm) // All server processes map the same buffers: count them once.
 		}
 		out.info(fmt.Sprintf("memory of %s (%d)", name, len(family)), resident+shared, "MB")
 		total += resident + shared
@@ -97,11 +97,11 @@ func idleMemory(out *report, supervisor int, data string) error {
 	return nil
 }
 
-// children are the processes a process started, as the kernel lists them.
+// children returns the child processes of a process.
 func children(pid int) (all []int) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
-		return nil // The pattern is right.
+		return nil // The pattern is valid.
 	}
 	for _, f := range files {
 		raw, err := os.ReadFile(f)

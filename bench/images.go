@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/format/imaging"
 )
 
-// images reports how long covers and renditions of a page take; nothing judges it. The floor of a cover is
-// libjpeg-turbo's own program reducing the same page by 8, its start included.
+// images reports the time for covers and renditions of a page, without a bar. The baseline of a cover is
+// libjpeg-turbo's own program reducing the same page by 8, including its start.
 func images(ctx context.Context, s *system, out *report) error {
 	page, err := picture(1600, 2400, 60, 88, 1)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 
 var mediaImage = os.Getenv("MEDIA_IMAGE")
 
-// lambda measures the functions under the Lambda runtime API: start, size, memory. What is deployed of media is an
-// image, with a third of the libraries that a Debian's libvips has. MEDIA_IMAGE, a folder, measures that one; as root:
+// lambda measures the functions under the Lambda runtime API: start, size, memory. media is deployed as an image with a
+// third of the libraries of Debian's libvips. MEDIA_IMAGE, a folder, measures that image. Create it as root:
 //
 //	mkdir image; docker export "$(docker create IMAGE)" | tar -x -C image
 func lambda(ctx context.Context, s *system, out *report) error {
@@ -79,7 +79,7 @@ func lambda(ctx context.Context, s *system, out *report) error {
 	return s.byPackage(ctx, out)
 }
 
-// program is a function with the settings of this system.
+// program returns a function with the settings of this system.
 func (s *system) program(name string) lambdakit.Program {
 	p := lambdakit.Program{Name: name, Path: filepath.Join(s.programs, name), Timeout: time.Minute}
 	if name == imageOfMedia {
@@ -102,8 +102,8 @@ func (s *system) coldStart(ctx context.Context, name string) (float64, error) {
 	return float64(sandbox.Init.Nanoseconds()) / 1e6, nil
 }
 
-// connectsAtInit counts the connections to services that a function opens before it asks for its first invocation, with
-// settings that lead every one of them here.
+// connectsAtInit counts the connections that a function opens to services before its first invocation. Its settings
+// lead all of them to the benchmark.
 func (s *system) connectsAtInit(ctx context.Context, name string) (int, error) {
 	trap := newTrap()
 	defer trap.Close()
@@ -118,11 +118,11 @@ func (s *system) connectsAtInit(ctx context.Context, name string) (int, error) {
 		return 0, err
 	}
 	defer sandbox.Close()
-	time.Sleep(200 * time.Millisecond) // what a goroutine of the start may still do
+	time.Sleep(200 * time.Millisecond) // for goroutines of the start
 	return trap.count(), nil
 }
 
-// warmMemory tells what a process of api and media has resident after 100 requests.
+// warmMemory reports the resident memory of api and media after 100 requests.
 func (s *system) warmMemory(ctx context.Context, out *report) error {
 	for name, g := range map[string]lambdakit.Gateway{"api": lambdakit.HTTPAPI, "media": lambdakit.FunctionURL} {
 		f := lambdakit.New(s.program(name), 1)
@@ -164,7 +164,7 @@ func (s *system) warmMemory(ctx context.Context, out *report) error {
 	return s.roundMemory(ctx, out)
 }
 
-// roundMemory is the same for the scheduler's rounds.
+// roundMemory does the same for the scheduler's rounds.
 func (s *system) roundMemory(ctx context.Context, out *report) error {
 	sandbox, err := lambdakit.Start(ctx, s.program("scheduler"))
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *system) roundMemory(ctx context.Context, out *report) error {
 	return nil
 }
 
-// byPackage tells where the bytes of the api come from, of those that the empty function does not have.
+// byPackage reports the packages that account for the size of the api, beyond that of the empty function.
 func (s *system) byPackage(ctx context.Context, out *report) error {
 	api, err := s.symbols(ctx, "api")
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *system) byPackage(ctx context.Context, out *report) error {
 	return nil
 }
 
-// symbols are the bytes of code and data by module or, of the standard library, package.
+// symbols returns the bytes of code and data per module or standard library package.
 func (s *system) symbols(ctx context.Context, name string) (map[string]int, error) {
 	binary := filepath.Join(s.programs, name+".symbols")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=lambda.norpc", "-o", binary, packages[name])

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// patience is how long a scan may take before it counts as stuck.
+// patience is the duration after which a scan counts as stuck.
 const patience = 5 * time.Minute
 
 // addLibrary creates a library over a folder of the library root.
@@ -24,8 +24,8 @@ func (s *system) addLibrary(ctx context.Context, api *function, name, folder str
 	return lib.ID, err
 }
 
-// scan scans a library to completion and returns how long it took, in seconds by the database's clock, from the
-// request to the last analysed book.
+// scan scans a library and returns the duration, in seconds by the database's clock, from the request to the last
+// analysed book.
 func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, books int) (float64, error) {
 	seconds, err := s.scanAny(ctx, api, library, books)
 	if err == nil {
@@ -34,7 +34,7 @@ func (s *system) scan(ctx context.Context, api *function, library uuid.UUID, boo
 	return seconds, err
 }
 
-// scanAny is scan whatever becomes of the books.
+// scanAny is scan without checking the books.
 func (s *system) scanAny(ctx context.Context, api *function, library uuid.UUID, books int) (float64, error) {
 	if err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries/"+library.String()+"/scan", nil, nil); err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func (s *system) scanAny(ctx context.Context, api *function, library uuid.UUID, 
 	}
 }
 
-// unfinished tells what became of a library's tasks that did not complete.
+// unfinished describes a library's tasks that did not complete.
 func (s *system) unfinished(library uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func (s *system) unfinished(library uuid.UUID) error {
 	return fmt.Errorf("tasks that did not complete: %s", tasks)
 }
 
-// complete checks that every book is there, analysed and without an error.
+// complete checks that every book exists and is analysed without an error.
 func (s *system) complete(ctx context.Context, library uuid.UUID, books int) error {
 	var good int
 	err := s.admin.QueryRow(ctx, `select count(*) from book where tenant_id = $1 and library_id = $2 and analyzed

@@ -15,10 +15,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
-// twoCommands is the least that a script can do that keeps a bucket: it reads a key and writes it.
+// twoCommands is the minimum for a script that keeps a bucket: it reads and writes a key.
 var twoCommands = goredis.NewScript("redis.call('pttl', KEYS[1]); return redis.call('set', KEYS[1], '', 'px', ARGV[1])")
 
-// limiter measures what the rate limiter costs: a take against a PING, and requests while Redis is away.
+// limiter measures the cost of the rate limiter: a take compared with a PING, and requests while Redis is down.
 func limiter(ctx context.Context, s *system, out *report) error {
 	opt, err := redisconn.Options(s.redis.URL())
 	if err != nil {
@@ -40,7 +40,7 @@ func limiter(ctx context.Context, s *system, out *report) error {
 		if err := twoCommands.Run(ctx, rdb, []string{"bench:least"}, 4000).Err(); err != nil {
 			return err
 		}
-		if i < 100 { // The scripts are loaded and the connection warm after these.
+		if i < 100 { // These load the scripts and warm up the connection.
 			continue
 		}
 		if res.Degraded {
@@ -62,8 +62,8 @@ func limiter(ctx context.Context, s *system, out *report) error {
 	return nil
 }
 
-// outage tells how much longer an authenticated request takes while Redis is away than without any limiter's round
-// trip: the first one, and those that follow. Each of five outages meets a new process.
+// outage measures how much longer an authenticated request takes while Redis is down than without a limiter: the first
+// one, and the following ones. Each of five outages uses a new process.
 func (s *system) outage(ctx context.Context, out *report, name string, m mode, firstBar, nextBar float64) error {
 	var well, first, next []float64
 	for range 5 {
@@ -124,11 +124,11 @@ type mode int
 
 const (
 	passing mode = iota
-	refused      // connections are cut, new ones refused
-	silent       // connections are accepted and nothing is answered
+	refused      // existing connections are closed, new ones refused
+	silent       // connections are accepted, without responses
 )
 
-// gate is a TCP proxy in front of Redis that can be shut.
+// gate is a TCP proxy in front of Redis that can be closed.
 type gate struct {
 	address, network, target string
 
@@ -186,7 +186,7 @@ func (g *gate) serve() {
 	}
 }
 
-// copy passes bytes on, or swallows them while the gate is silent.
+// copy passes bytes on, or drops them while the gate is silent.
 func (g *gate) copy(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)

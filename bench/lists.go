@@ -13,7 +13,7 @@ import (
 
 const listRequests = 200
 
-// lists measures lists of 50 with their totals in a tenant of 890,000 books and in one of 10,000, beside two others.
+// lists measures lists of 50 with totals in a tenant of 890,000 books and in one of 10,000, with two other tenants.
 func lists(ctx context.Context, s *system, out *report) error {
 	small, big := &crowd{name: "small", nth: 1, books: 10_000}, &crowd{name: "big", nth: 2, books: 890_000}
 	long := &crowd{name: "long", nth: 4, books: 100_000, long: true}
@@ -85,13 +85,13 @@ func lists(ctx context.Context, s *system, out *report) error {
 		"/opds/libraries/%s?page=100", "/opds/recent?page=100", "/opds/v2/search?query=c4ca42"))
 }
 
-// fill puts the crowd's first library into a route.
+// fill inserts the crowd's first library into a route.
 func (c *crowd) fill(route string) string {
 	library := fmt.Sprintf("00000001-0000-7000-8000-%06d%06d", 1, c.nth)
 	return strings.ReplaceAll(route, "%s", library)
 }
 
-// alternating asks both in turn.
+// alternating sends requests to both in turn.
 func alternating(ctx context.Context, a, b *client, urlA, urlB string) (now, then []float64, err error) {
 	for i := range listRequests + 10 {
 		tookA, err := a.time(ctx, urlA)
@@ -102,14 +102,14 @@ func alternating(ctx context.Context, a, b *client, urlA, urlB string) (now, the
 		if err != nil {
 			return nil, nil, err
 		}
-		if i >= 10 { // The first ones warm caches and connections.
+		if i >= 10 { // The first ones warm up caches and connections.
 			now, then = append(now, tookA), append(then, tookB)
 		}
 	}
 	return now, then, nil
 }
 
-// tax compares queries under row-level security with the same ones as superuser with the tenant spelled out.
+// tax compares queries under row-level security with the same queries as superuser with an explicit tenant.
 func (s *system) tax(ctx context.Context, out *report, c *crowd) error {
 	app, err := pgx.Connect(ctx, s.postgres.AppURL())
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *system) tax(ctx context.Context, out *report, c *crowd) error {
 	return nil
 }
 
-// searches tells what it takes to find titles; what has three letters in a row uses the index.
+// searches measures title searches. A search with three consecutive letters uses the index.
 func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
 	app, err := pgx.Connect(ctx, s.postgres.AppURL())
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
 	defer app.Close(ctx)
 	for _, q := range []struct {
 		in, name, words string
-		bar             float64 // ms; 0 only tells it
+		bar             float64 // ms; 0: no bar
 		forgives        bool    // search.fuzzy.enabled
 	}{
 		{"series", "a rare word", "c4ca42", 12, false}, {"series", "a word in 97", "saga 42", 12, false}, {"series", "two letters", "c4", 0, false},
@@ -183,7 +183,7 @@ func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
 	return nil
 }
 
-// komga tells what the lists for readers made for Komga take. Those that it returns read no table from end to end.
+// komga measures the lists for Komga clients. The returned ones must not read a table from end to end.
 func komga(ctx context.Context, out *report, c *crowd, base string) (lists []string, err error) {
 	lists = []string{"/komga/api/v1/series?library_id=%s", "/komga/api/v1/series/new?size=500", "/komga/api/v1/books?library_id=%s&sort=createdDate,desc",
 		"/komga/api/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc", "/komga/api/v1/books/ondeck"}
@@ -201,7 +201,7 @@ func komga(ctx context.Context, out *report, c *crowd, base string) (lists []str
 	return lists, nil
 }
 
-// filters tells what lists by genre take, with their totals.
+// filters measures lists by genre, with totals.
 func filters(ctx context.Context, out *report, c *crowd, base string) error {
 	genre := func(name string) object { return object{"genre": object{"operator": "is", "value": name}} }
 	status := func(value string) object { return object{"readStatus": object{"operator": "is", "value": value}} }
@@ -232,7 +232,7 @@ func filters(ctx context.Context, out *report, c *crowd, base string) error {
 
 type object = map[string]any
 
-// inTenant times a query sent as the programs send it: in one batch with the statement that enters the tenant.
+// inTenant measures a query sent like the programs do: in one batch with the statement that enters the tenant.
 func inTenant(ctx context.Context, conn *pgx.Conn, c *crowd, sql string) (float64, error) {
 	var b pgx.Batch
 	b.Queue("select set_config('app.tenant', $1, true)", c.tenant.String())

@@ -1,9 +1,9 @@
-// Command bench measures Longbox as it runs: the built programs over a private PostgreSQL, Redis and S3 gateway. A
-// figure is a ratio to a baseline taken in the same run, alternating with it, or an exact count.
+// Command bench measures Longbox as it runs: the built programs with a private PostgreSQL, Redis and S3 gateway. A
+// figure is a ratio to a baseline of the same run, measured in alternation, or an exact count.
 //
 //	go run ./bench [name ...]
 //
-// Without names it runs everything, in ten to fifteen minutes on a quiet machine. It exits with 1 when a bar is missed.
+// Without names it runs everything, in ten to fifteen minutes on an idle machine. It exits with 1 when a bar is missed.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// benchmark is one group of figures that can be run alone.
+// benchmark is a group of figures that can run alone.
 type benchmark struct {
 	name, what string
 	run        func(context.Context, *system, *report) error

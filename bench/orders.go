@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// orders tells what each order of books and series takes in a large tenant, the slower of both directions: the first
-// page of all and of one library, and a page far behind when somebody asks for it the first time. It returns the first
-// pages that it asked for.
+// orders measures each sort order of books and series in a large tenant, in the slower direction: the first page of all
+// and of one library, and the first request of a page far behind. It returns the routes of the first pages.
 func orders(ctx context.Context, out *report, c *crowd, base string) (routes []string, err error) {
 	for _, list := range []struct {
 		name, fields string

@@ -21,24 +21,24 @@ import (
 
 const (
 	pairs    = 300
-	manyHere = 16           // clients at once
-	bigBooks = pairs + 2*16 // a book for each cold request and a reserve
+	manyHere = 16           // concurrent clients
+	bigBooks = pairs + 2*16 // a book per cold request, and a reserve
 )
 
-// span is where a page lies in its archive.
+// span is the location of a page in its archive.
 type span struct{ offset, length int64 }
 
-// shelf is one kind of archive as a library, with the ids of its books in the order of their names.
+// shelf is a library with one kind of archive, with the ids of its books sorted by name.
 type shelf struct {
 	folder string
 	ids    []uuid.UUID
 	spans  []span
 }
 
-// fetch gets page n of a book and tells milliseconds to the first and to the last byte.
+// fetch gets page n of a book and returns the milliseconds to the first and to the last byte.
 type fetch func(ctx context.Context, book, n int) (first, last float64, err error)
 
-// variant is one way to ask for a page.
+// variant is one way to request a page.
 type variant struct {
 	name, shelf       string
 	gzip, warm, front bool // through the front
@@ -46,7 +46,7 @@ type variant struct {
 	bar               float64
 }
 
-// pages measures a page through the whole path against the bare ranged GET of its bytes.
+// pages compares a page through the whole path with the plain ranged GET of its bytes.
 func pages(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {
@@ -80,7 +80,7 @@ func pages(ctx context.Context, s *system, out *report) error {
 	return nil
 }
 
-// shelves makes the two libraries and scans them.
+// shelves creates and scans the two libraries.
 func (s *system) shelves(ctx context.Context, api *function) (map[string]*shelf, error) {
 	worker, err := s.function(ctx, "worker", "WORKER_COVERS=false")
 	if err != nil {
@@ -109,12 +109,12 @@ func (s *system) shelves(ctx context.Context, api *function) (map[string]*shelf,
 		}
 		all[name] = sh
 	}
-	// The statistics that autovacuum gathers a minute after a scan.
+	// Statistics as autovacuum gathers them a minute after a scan.
 	_, err = s.admin.Exec(ctx, "vacuum analyze")
 	return all, err
 }
 
-// spans reads where the pages lie, with the standard library.
+// spans reads the locations of the pages, with the standard library.
 func spans(path string) ([]span, error) {
 	z, err := zip.OpenReader(path)
 	if err != nil {
@@ -132,7 +132,7 @@ func spans(path string) ([]span, error) {
 	return out, nil
 }
 
-// pageRun measures one variant with a media process of its own, whose memory of indexes is empty.
+// pageRun measures one variant with a new media process, whose index cache is empty.
 func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v variant, out *report) error {
 	media, err := s.function(ctx, "media")
 	if err != nil {
@@ -157,9 +157,9 @@ func (s *system) pageRun(ctx context.Context, api *function, sh *shelf, v varian
 	return compare(ctx, out, v.name, v.clients, v.bar, book, ours, bare)
 }
 
-// compare measures one way to ask for pages against the bare one, by turns.
+// compare compares one way to request pages with the plain one, in alternation.
 func compare(ctx context.Context, out *report, name string, clients int, bar float64, book func(int) int, ours, bare fetch) error {
-	// Book 0 opens the connections and, for the warm variants, fills the memory.
+	// Book 0 opens the connections and, for the warm variants, fills the cache.
 	for i := range 5 {
 		for _, f := range []fetch{ours, bare} {
 			if _, _, err := alternate(ctx, clients, i, func(int) int { return 0 }, f); err != nil {
@@ -190,8 +190,7 @@ func compare(ctx context.Context, out *report, name string, clients int, bar flo
 	return nil
 }
 
-// passedOn measures a plain program between the reader and the store, which passes on what the SDK answers and does
-// nothing else.
+// passedOn measures a minimal program between reader and store, which only passes on the SDK's response.
 func (s *system) passedOn(ctx context.Context, sh *shelf, clients int, out *report) error {
 	f, err := s.function(ctx, "through")
 	if err != nil {
@@ -221,7 +220,7 @@ func (s *system) passedOn(ctx context.Context, sh *shelf, clients int, out *repo
 	return compare(ctx, out, fmt.Sprintf("a plain program that passes bytes on, %d clients", clients), clients, 0, book, through, bare)
 }
 
-// alternate runs f once for every client at the same time.
+// alternate runs f once for every client concurrently.
 func alternate(ctx context.Context, clients, i int, book func(int) int, f fetch) (first, last []float64, err error) {
 	first, last = make([]float64, clients), make([]float64, clients)
 	errs := make(chan error, clients)
@@ -242,7 +241,7 @@ func alternate(ctx context.Context, clients, i int, book func(int) int, f fetch)
 	return first, last, nil
 }
 
-// viaLongbox asks the media function with a token.
+// viaLongbox requests pages from the media function, with a token.
 func (s *system) viaLongbox(base string, sh *shelf, gzip bool) fetch {
 	c := newClient(s.token)
 	return func(ctx context.Context, book, n int) (first, last float64, err error) {
@@ -266,7 +265,7 @@ func (s *system) viaLongbox(base string, sh *shelf, gzip bool) fetch {
 	}
 }
 
-// viaSDK asks the gateway for the same bytes.
+// viaSDK requests the same bytes from the gateway.
 func (s *system) viaSDK(sh *shelf) fetch {
 	c := s.s3(s.library.Endpoint())
 	return func(ctx context.Context, book, n int) (first, last float64, err error) {
@@ -282,7 +281,7 @@ func (s *system) viaSDK(sh *shelf) fetch {
 	}
 }
 
-// buffers spare both sides of a comparison the making of garbage.
+// buffers avoid garbage on both sides of a comparison.
 var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
 
 // drain reads a body to its end.
@@ -303,7 +302,7 @@ func drain(body io.ReadCloser, began time.Time) (first, last float64, err error)
 	}
 }
 
-// s3 is a client of a gateway as the SDK makes it.
+// s3 returns the SDK's client of a gateway.
 func (s *system) s3(endpoint string) *s3.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64

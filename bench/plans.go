@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// seqScan is a line of a plan that reads a table of content from end to end.
+// seqScan matches a line of a plan with a sequential scan of a content table.
 var seqScan = regexp.MustCompile(`Seq Scan on (book|series|progress|book_metadata|page_index|series_genre|series_tag)\b`)
 
-// plans asks for each route once while the server writes the plans of what a new api process sends into its log, and
-// counts sequential scans of large tables. These are the very queries, as the role they always run as.
+// plans requests each route once while the server logs the plans of a new api process, and counts sequential scans of
+// large tables. It thus checks the real queries with the real role.
 func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []string) (err error) {
 	for _, sql := range []string{"load 'auto_explain'", "set auto_explain.log_min_duration = -1",
 		"alter database longbox set session_preload_libraries = 'auto_explain'",

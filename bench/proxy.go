@@ -40,7 +40,7 @@ func newWire(database string) (*wire, error) {
 
 func (w *wire) close() { w.listener.Close() }
 
-// url is the connection string through the proxy.
+// url returns the connection string for the proxy.
 func (w *wire) url(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *wire) serve() {
 			continue
 		}
 		go func() {
-			_, _ = io.Copy(server, client) // The end of a connection is no news.
+			_, _ = io.Copy(server, client) // Connections may end at any time.
 			server.Close()
 		}()
 		go func() {
@@ -76,7 +76,7 @@ func (w *wire) serve() {
 	}
 }
 
-// answers copies messages of the server: a type byte and a length that counts itself.
+// answers copies the server's messages: a type byte and a length that includes itself.
 func (w *wire) answers(client io.Writer, server io.Reader) error {
 	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
 	for {
@@ -102,7 +102,7 @@ func (w *wire) answers(client io.Writer, server io.Reader) error {
 	}
 }
 
-// countedBody counts what is read of an answer: a client may give up long before its end.
+// countedBody counts the bytes read of a response: a client may stop early.
 type countedBody struct {
 	io.ReadCloser
 	bytes *atomic.Int64

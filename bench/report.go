@@ -23,7 +23,7 @@ func (r *report) row(columns ...any) {
 
 func (r *report) note(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// ratio compares the medians of samples in milliseconds; bar is the most the ratio may be, 0 only tells it.
+// ratio compares the medians of samples in milliseconds. bar is the maximum ratio; 0 means no bar.
 func (r *report) ratio(name string, now, base []float64, bar float64) {
 	ratio, noise := median(now)/median(base), percentile(base, 90)/percentile(base, 10)
 	verdict, limit := "info", "-"
@@ -42,12 +42,12 @@ func (r *report) ratio(name string, now, base []float64, bar float64) {
 	r.row(name, ms(median(now)), ms(median(base)), fmt.Sprintf("%.2f", ratio), limit, verdict, fmt.Sprintf("%.2f", noise))
 }
 
-// atMost judges a value that may not exceed bar.
+// atMost judges a value that must not exceed bar.
 func (r *report) atMost(name string, now, bar float64, unit string) {
 	r.judge(name, now, unit, fmt.Sprintf("<= %g", bar), now <= bar)
 }
 
-// atLeast judges a value that may not fall below bar.
+// atLeast judges a value that must not fall below bar.
 func (r *report) atLeast(name string, now, bar float64, unit string) {
 	r.judge(name, now, unit, fmt.Sprintf(">= %g", bar), now >= bar)
 }
@@ -61,7 +61,7 @@ func (r *report) judge(name string, now float64, unit, bar string, pass bool) {
 	r.row(name, value(now, unit), "-", "-", bar, verdict, "")
 }
 
-// info tells a value without judging it.
+// info prints a value without judging it.
 func (r *report) info(name string, now float64, unit string) {
 	r.row(name, value(now, unit), "-", "-", "-", "info", "")
 }
@@ -80,7 +80,7 @@ func value(v float64, unit string) string {
 
 func median(v []float64) float64 { return percentile(v, 50) }
 
-// percentile is the p-th percentile by nearest rank.
+// percentile returns the p-th percentile by nearest rank.
 func percentile(v []float64, p int) float64 {
 	s := slices.Sorted(slices.Values(v))
 	return s[min(len(s)*p/100, len(s)-1)]

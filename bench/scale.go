@@ -13,14 +13,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// The sizes of the sparse libraries, in books. A scan of the middle one takes few seconds, in which a machine may be
-// twice as fast as in others: there are three of it, and growth is counted from their median.
+// scales are the sizes of the sparse libraries, in books. A scan of the middle one takes only a few seconds, in which
+// the machine's speed may vary by a factor of two. So there are three of it, and growth is computed from their median.
 var scales = []int{1_000, 10_000, 10_000, 10_000, 100_000}
 
 const millionKeys = 1_000_000
 
-// scale measures sparse libraries with one worker: growth, a rescan without a change, a tenth of the files moved, and
-// the listing and difference alone of a million keys.
+// scale measures sparse libraries with one worker: growth, a rescan without changes, a tenth of the files moved, and
+// only listing and comparing a million keys.
 func scale(ctx context.Context, s *system, out *report) error {
 	api, err := s.function(ctx, "api")
 	if err != nil {
@@ -41,14 +41,14 @@ func scale(ctx context.Context, s *system, out *report) error {
 	return s.million(ctx, api, out)
 }
 
-// sparseScan scans n new sparse books, again without a change, and again with a tenth of them in other folders.
+// sparseScan scans n new sparse books, again without changes, and again with a tenth of them in other folders.
 func (s *system) sparseScan(ctx context.Context, api *function, out *report, name string, n int) (seconds, peak float64, err error) {
 	folder := filepath.Join(s.books, name)
 	if err := sparseComics(folder, n); err != nil {
 		return 0, 0, err
 	}
 	defer os.RemoveAll(folder)
-	syscall.Sync() // or what was just made is still being written while it is read
+	syscall.Sync() // otherwise the new files are still being written while they are read
 	if err := readEnds(folder); err != nil {
 		return 0, 0, err
 	}
@@ -80,7 +80,7 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 	out.info(fmt.Sprintf("scan %d sparse books", n), seconds, "s")
 	out.atLeast("  books per second", float64(n)/seconds, 1000, "/s")
 	out.atMost("  worker's peak memory", peak, 256, "MB")
-	if n >= 100_000 { // of fewer books a hundredth is a few batches
+	if n >= 100_000 { // with fewer books, a hundredth is only a few batches
 		first, last, err := s.hundredths(ctx, library, n)
 		if err != nil {
 			return 0, 0, err
@@ -88,7 +88,7 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 		out.atMost("  last hundredth of the books against the first", last/first, 1.1, "x")
 	}
 	if n >= 10_000 {
-		if _, err := s.admin.Exec(ctx, "vacuum analyze"); err != nil { // as autovacuum does within a minute
+		if _, err := s.admin.Exec(ctx, "vacuum analyze"); err != nil { // autovacuum does it within a minute
 			return 0, 0, err
 		}
 		if err := s.unchanged(ctx, api, out, library, name, n); err != nil {
@@ -116,9 +116,9 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 	return seconds, peak, nil
 }
 
-// readEnds reads the last 64 KB of each file, as a scan will, so that they are in memory: 6.4 GB of 100,000 books. A
-// virtual machine is given its memory by the host when it first touches it; files read when much of it had been touched
-// took 33 µs each and later ones 50 to 200 µs, which says nothing of how a scan grows.
+// readEnds reads the last 64 KB of each file, like a scan, to load them into memory: 6.4 GB for 100,000 books. A
+// virtual machine gets its memory from the host on first use. With memory that was already in use, a file took 33 µs;
+// without, 50 to 200 µs, which says nothing about the growth of a scan.
 func readEnds(dir string) error {
 	end := make([]byte, 64<<10)
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -139,7 +139,7 @@ func readEnds(dir string) error {
 	})
 }
 
-// hundredths is how long the first and the last hundredth of a library's books took to be analysed, in seconds between
+// hundredths returns the analysis time of the first and of the last hundredth of a library's books, in seconds between
 // the commits of their batches.
 func (s *system) hundredths(ctx context.Context, library uuid.UUID, n int) (first, last float64, err error) {
 	at := func(i int) (t time.Time, err error) {
@@ -158,7 +158,7 @@ func (s *system) hundredths(ctx context.Context, library uuid.UUID, n int) (firs
 	return times[1].Sub(times[0]).Seconds(), times[3].Sub(times[2]).Seconds(), nil
 }
 
-// unchanged compares scans without a change with the bare listing of the same folder.
+// unchanged compares scans without changes with a plain listing of the same folder.
 func (s *system) unchanged(ctx context.Context, api *function, out *report, library uuid.UUID, name string, n int) error {
 	var now, list []float64
 	for range 5 {
@@ -176,7 +176,7 @@ func (s *system) unchanged(ctx context.Context, api *function, out *report, libr
 	return nil
 }
 
-// million lists a million canned keys and compares them with as many rows, beside ten thousand.
+// million lists a million canned keys and compares them with as many rows; the baseline is ten thousand.
 func (s *system) million(ctx context.Context, api *function, out *report) error {
 	per := map[int]float64{}
 	for _, n := range []int{10_000, millionKeys} {

@@ -52,7 +52,7 @@ func scans(ctx context.Context, s *system, out *report) error {
 	return s.countedScan(ctx, api, out)
 }
 
-// fullScan scans n new books with a worker of its own and tells its peak memory in MB.
+// fullScan scans n new books with a new worker and returns its peak memory in MB.
 func (s *system) fullScan(ctx context.Context, api *function, out *report, name string, n int, bar float64, env ...string) (library uuid.UUID, peak float64, err error) {
 	worker, err := s.function(ctx, "worker", env...)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *system) fullScan(ctx context.Context, api *function, out *report, name 
 	return
 }
 
-// rescans compares scans without a change with the bare listing of the same folder.
+// rescans compares scans without changes with a plain listing of the same folder.
 func (s *system) rescans(ctx context.Context, api *function, out *report, library uuid.UUID, n int) error {
 	worker, err := s.function(ctx, "worker", "WORKER_COVERS=false")
 	if err != nil {
@@ -94,11 +94,11 @@ func (s *system) rescans(ctx context.Context, api *function, out *report, librar
 		if err != nil {
 			return err
 		}
-		if i > 0 { // The first ones warm both.
+		if i > 0 { // The first ones warm up both.
 			list, now = append(list, took), append(now, seconds*1000)
 		}
 	}
-	worker.Stop() // Its connections report what they wrote.
+	worker.Stop() // Its connections then report their writes.
 	after, err := s.written(ctx)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *system) rescans(ctx context.Context, api *function, out *report, librar
 	return nil
 }
 
-// walk lists a folder with the SDK and nothing else, in milliseconds.
+// walk lists a folder with the SDK only and returns the milliseconds.
 func (s *system) walk(ctx context.Context, prefix string, want int) (float64, error) {
 	began := time.Now()
 	pages := s3.NewListObjectsV2Paginator(s.s3(s.library.Endpoint()), &s3.ListObjectsV2Input{Bucket: aws.String(s.bucket), Prefix: aws.String(prefix)})
@@ -140,7 +140,7 @@ func (s *system) walk(ctx context.Context, prefix string, want int) (float64, er
 	return since(began), nil
 }
 
-// written is how many rows of each table were inserted, updated and deleted so far. Connections report within a
+// written returns how many rows of each table were inserted, updated and deleted so far. Connections report within a
 // second, or when they end.
 func (s *system) written(ctx context.Context) (map[string]float64, error) {
 	select {
@@ -165,8 +165,8 @@ func (s *system) written(ctx context.Context) (map[string]float64, error) {
 	return out, rows.Err()
 }
 
-// countedScan scans 2,000 books again as another library through counting proxies, whose own cost keeps it out of the
-// timed runs.
+// countedScan scans 2,000 books again as another library, through counting proxies. Their own cost keeps them out of
+// the timed runs.
 func (s *system) countedScan(ctx context.Context, api *function, out *report) error {
 	w, err := newWire(s.postgres.AppURL())
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// crowd is a tenant of generated books.
+// crowd is a tenant with generated books.
 type crowd struct {
 	name   string
-	nth    int // Of the tenants: it makes their ids.
+	nth    int // Number of the tenant: its ids derive from it.
 	books  int
-	long   bool // series of 1,000 books, and every account has read 20,000
+	long   bool // series of 1,000 books, and every account has read 20,000 books
 	tenant uuid.UUID
 	client *client
 }
 
-// The statements that fill a tenant: $1 is the tenant, $2 its number, $3 its books. Ids rise with the rows, as the
-// real ones do with time. A series has 10 to 100 books.
+// seeds are the statements that fill a tenant. $1 is the tenant, $2 its number, $3 its number of books. Ids grow with
+// the rows, as real ones do with time. A series has 10 to 100 books.
 var seeds = []string{
 	`insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 	 select $1, crowd_id($2, 1, n), 'Library ' || n, '/l' || n, 'b', n || '/', 'series_volume', 'filename', 'file_order'
@@ -36,18 +36,18 @@ var seeds = []string{
 	 from (select s.*, n, row_number() over (order by s.id, n) as nth
 	   from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s, generate_series(1, 10 + (s.i * 37)::integer % 91) n) s
 	 where nth <= $3::integer and $2::integer > 0`,
-	// Of three books in four it is known when they came out, and of one series in ten what some think of it.
+	// Three books in four have a publication date, and one series in ten has external ratings.
 	`insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, case when size % 4 = 0 then '{"summary":"A story."}'
 	   else jsonb_build_object('summary', 'A story.', 'year', 1950 + size % 70, 'month', 1 + size % 12) end
 	 from book where tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
 	`insert into external_rating (tenant_id, id, series_id, source_name, rating)
 	 select tenant_id, gen_random_uuid(), id, 'somebody', 100 * random() from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s
 	 where i % 10 = 0 and $2::integer > 0 and $3::integer > 0`,
-	// One book of a hundred has an index of its pages: the others would only take room.
+	// One book in a hundred has a page index: more would only take space.
 	`insert into page_index (tenant_id, book_id, revision, file_size, file_etag, file_modified, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
 	 select b.tenant_id, b.id, 1, b.size, '', b.modified_at, '{1.jpg}', '{image/jpeg}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}'
 	 from (select *, row_number() over (order by id) as nth from book where tenant_id = $1) b where nth % 100 = 0 and $2::integer > 0 and $3::integer > 0`,
-	// A series has two genres of 40, one of which most have.
+	// A series has two of 40 genres. Most series have one of two common ones.
 	`insert into genre (tenant_id, id, name) select $1, crowd_id($2, 6, n), 'Genre ' || n from generate_series(1, 40) n where $3::integer > 0`,
 	`insert into series_genre (tenant_id, series_id, genre_id)
 	 select s.tenant_id, s.id, crowd_id($2, 6, g) from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s,
@@ -57,7 +57,7 @@ var seeds = []string{
 	`insert into series_tag (tenant_id, series_id, tag_id) select s.tenant_id, s.series_id, t.id from series_genre s
 	 join genre g on g.tenant_id = s.tenant_id and g.id = s.genre_id join tag t on t.tenant_id = g.tenant_id and t.name = replace(g.name, 'Genre', 'Tag')
 	 where s.tenant_id = $1 and $2::integer > 0 and $3::integer > 0`,
-	// Every account has read 200 books; the administrator of the benchmark is one of 20.
+	// Every account has read 200 books. The administrator of the benchmark is one of 20.
 	`insert into account (tenant_id, id, username, email, password_hash, role)
 	 select $1, crowd_id($2, 4, n), 'reader' || n, 'reader' || n, '', 'reader' from generate_series(1, 19) n where $3::integer > 0`,
 	`insert into progress (tenant_id, account_id, book_id, id, current_page, completed, updated_at)
@@ -77,11 +77,11 @@ var seeds = []string{
 	 where l.tenant_id = $1 and $2::integer > 0 and $3::integer > 0 group by l.id`,
 }
 
-// ofLong makes seeds those of a long crowd.
+// ofLong changes seeds for a long crowd.
 var ofLong = strings.NewReplacer("$3::integer / 50,", "$3::integer / 1000,", "10 + (s.i * 37)::integer % 91", "1000",
 	"generate_series(1, 200)", "generate_series(1, 20000)", "a.i * 1000 +", "a.i * 100000 +")
 
-// seed fills the tenants with triggers and foreign keys off, and makes a client of an administrator of each.
+// seed fills the tenants with triggers and foreign keys off, and makes an administrator's client for each.
 func (s *system) seed(ctx context.Context, crowds []*crowd) error {
 	for _, sql := range []string{
 		`create or replace function crowd_id(tenant integer, kind integer, n bigint) returns uuid language sql immutable parallel safe
@@ -125,7 +125,7 @@ func (s *system) seedOne(ctx context.Context, c *crowd) error {
 	return err
 }
 
-// seedTenant makes a tenant with an administrator and a client of theirs.
+// seedTenant creates a tenant with an administrator and their client.
 func (s *system) seedTenant(ctx context.Context, c *crowd) error {
 	c.tenant = uuid.New()
 	user := uuid.New()

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A sparse book has 5 stored pages of 10 MB each, which are holes in the file: it is 50 MB long and takes some
-// kilobytes of the disk. Its index can be read like any other; the pages are no pictures.
+// A sparse book has 5 stored pages of 10 MB each, which are holes in the file. It is 50 MB long but takes only some
+// kilobytes of disk. Its index is readable like any other; the pages are not images.
 const (
 	sparsePages = 5
 	sparsePage  = 10 << 20
 )
 
-// sparseName is the key of a book below its library: 20 to a series.
+// sparseName returns the key of a book below its library, 20 per series.
 func sparseName(i int) string {
 	series := fmt.Sprintf("Series %05d", i/20)
 	return series + "/" + fmt.Sprintf("%s #%02d.cbz", series, i%20+1)
 }
 
-// sparseComics writes n sparse books. No two have the same checksums, so none is a copy of another.
+// sparseComics writes n sparse books. All have different checksums, so none is a copy of another.
 func sparseComics(dir string, n int) error {
 	var all errgroup.Group
 	all.SetLimit(8)
@@ -71,7 +71,7 @@ func sparseComic(path string, i int) (err error) {
 	return z.Close()
 }
 
-// holes writes a file and steps over every block that is nothing.
+// holes writes a file and skips blocks of zeros.
 type holes struct{ f *os.File }
 
 var nothing [1 << 20]byte

@@ -20,7 +20,7 @@ import (
 
 const starts = 31
 
-// start measures how long the api function takes from exec to its first answer, which has no limit here, and its size.
+// start measures the size of the api function, and its time from exec to the first response, which has no bar here.
 func start(ctx context.Context, s *system, out *report) error {
 	for _, name := range []string{"api", "empty"} {
 		if err := s.build(ctx, name); err != nil {
@@ -52,7 +52,7 @@ func start(ctx context.Context, s *system, out *report) error {
 	return nil
 }
 
-// sizes are those of a program and of the archive that it is deployed in, in MB.
+// sizes returns the sizes of a program and of its deployment archive, in MB.
 func (s *system) sizes(name string) (binary, zipped float64, err error) {
 	raw, err := os.ReadFile(filepath.Join(s.programs, name))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *system) sizes(name string) (binary, zipped float64, err error) {
 	return float64(len(raw)) / 1e6, float64(b.Len()) / 1e6, nil
 }
 
-// startOnce tells milliseconds from exec to the first answer. It runs the program bare, without the supervisor.
+// startOnce returns the milliseconds from exec to the first response. It runs the program without the supervisor.
 func (s *system) startOnce(ctx context.Context, name, path string, status int) (float64, error) {
 	ports, err := port.Free(1)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *system) startOnce(ctx context.Context, name, path string, status int) (
 	if stop := cmd.Process.Signal(syscall.SIGKILL); err == nil {
 		err = stop
 	}
-	_ = cmd.Wait() // It says that it was killed.
+	_ = cmd.Wait() // The error says that it was killed.
 	return took, err
 }
 

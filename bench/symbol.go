@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// bySymbol adds up the sizes that `go tool nm -size` lists, without what takes no room in the file.
+// bySymbol sums the sizes that `go tool nm -size` lists, without symbols that take no space in the file.
 func bySymbol(nm string) map[string]int {
 	sum := map[string]int{}
 	for line := range strings.Lines(nm) {
@@ -24,7 +24,7 @@ func bySymbol(nm string) map[string]int {
 	return sum
 }
 
-// owner is the module of a symbol, or the first part of its package's name in the standard library.
+// owner returns the module of a symbol, or the first part of its standard library package.
 func owner(symbol string) string {
 	symbol = strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(symbol, "type:"), "go:itab."), "*")
 	symbol, _, _ = strings.Cut(symbol, "[")
@@ -48,7 +48,7 @@ type share struct {
 	bytes int
 }
 
-// above is what now has more than base, the largest first; the rest is one share.
+// above returns the shares by which now exceeds base, the largest first. The rest is one share.
 func above(now, base map[string]int, n int) []share {
 	var all []share
 	for name, size := range now {

@@ -31,9 +31,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// system is what make run starts, without the functions: each benchmark starts those it needs.
+// system is the system of make run without the functions. Each benchmark starts those that it needs.
 type system struct {
-	dir, root, programs string // Everything of this run; the repository; the binaries.
+	dir, root, programs string // Folder of this run; the repository; the binaries.
 	books               string // The library root.
 	bucket              string // The bucket that serves it.
 
@@ -143,7 +143,7 @@ func (s *system) startServers(ctx context.Context) error {
 	return s.media.EnsureBucket(ctx)
 }
 
-// migrate makes the schema and the first administrator, and signs a token for it.
+// migrate creates the schema and the first administrator, and signs a token for them.
 func (s *system) migrate(ctx context.Context) (err error) {
 	spec := s.spec("migrate", "", "DATABASE_OWNER_URL="+s.postgres.OwnerURL(), "LONGBOX_ADMIN="+adminName+":"+adminPassword)
 	spec.Ready = nil
@@ -173,7 +173,7 @@ func (s *system) sign(tenant, user uuid.UUID) (string, error) {
 	return tokens.Sign(tenant, user, 1, time.Now())
 }
 
-// spec runs a function as make run does; only the limit on requests is lifted: they are counted, none is refused.
+// spec returns how to run a function, like make run but without the rate limit: requests are counted, none is refused.
 func (s *system) spec(name, address string, more ...string) supervise.Spec {
 	env := append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.scratch(), "TMPDIR=" + s.scratch(), "TZ=UTC",
@@ -200,7 +200,7 @@ type function struct {
 	pid          int
 }
 
-// function starts one with settings that replace those of make run.
+// function starts a function. env overrides settings of make run.
 func (s *system) function(ctx context.Context, name string, env ...string) (*function, error) {
 	if err := s.build(ctx, name); err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (s *system) function(ctx context.Context, name string, env ...string) (*fun
 	return f, err
 }
 
-// processes are the ids of the running children that a supervisor notes in its data folder.
+// processes returns the ids of the running children, from the ledger in a supervisor's data folder.
 func processes(data string) (map[string]int, error) {
 	raw, err := os.ReadFile(filepath.Join(data, "processes.json"))
 	if err != nil {
@@ -238,7 +238,7 @@ func processes(data string) (map[string]int, error) {
 	return pids, nil
 }
 
-// memory reads a line of /proc/<pid>/status (VmHWM: most ever resident, VmRSS: resident) in MB.
+// memory reads a line of /proc/<pid>/status (VmHWM: peak resident, VmRSS: resident) in MB.
 func memory(pid int, line string) (float64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -259,7 +259,7 @@ func memory(pid int, line string) (float64, error) {
 	return 0, fmt.Errorf("process %d has no %s", pid, line)
 }
 
-// cpu is the processor time that a process has used, in seconds.
+// cpu returns the CPU time of a process, in seconds.
 func cpu(pid int) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// trap is an address that counts who connects to it.
+// trap is an address that counts connections.
 type trap struct {
 	*httptest.Server
 	opened atomic.Int64

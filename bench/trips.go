@@ -46,8 +46,8 @@ func roundTrips(ctx context.Context, s *system, out *report) error {
 	return s.trips(ctx, out, w, c, "page, index in process", fmt.Sprintf("%s/api/v1/books/%s/pages/1", media.url, book))
 }
 
-// trips counts one route: the worst of the requests after the first, leaving out the look-up of the tenant, which a
-// process repeats every ten seconds.
+// trips counts one route: the maximum over the requests after the first, without the tenant look-up, which a process
+// repeats every ten seconds.
 func (s *system) trips(ctx context.Context, out *report, w *wire, c *client, name, url string) error {
 	var each []float64
 	for range tripRequests {
@@ -61,7 +61,7 @@ func (s *system) trips(ctx context.Context, out *report, w *wire, c *client, nam
 	return nil
 }
 
-// tripBooks makes a library of 40 small books.
+// tripBooks creates a library of 40 small books.
 func (s *system) tripBooks(ctx context.Context, api *function) (library, book, series uuid.UUID, err error) {
 	if err = smallComics(filepath.Join(s.books, "few"), 40); err != nil {
 		return

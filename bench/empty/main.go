@@ -1,4 +1,5 @@
-// Command empty is the smallest function, under Lambda and as a server: what the start of the others is compared with.
+// Command empty is the smallest possible function, under Lambda and as a server. It is the baseline for the start of
+// the others.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command through passes on what the SDK answers and does nothing else: it asks for no token, counts nothing, looks
-// nothing up. Pages are compared with it.
+// Command through only passes on the SDK's response: it checks no token, counts nothing and looks nothing up. It is a
+// baseline for pages.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	})
 	err := http.ListenAndServe(os.Getenv("LISTEN_ADDR"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bucket, key, found := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		if !found { // the question whether it is ready
+		if !found { // the readiness check
 			return
 		}
 		object, err := store.GetObject(r.Context(), &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: aws.String(r.Header.Get("Range"))})

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Address is a TCP address of the loopback interface ("127.0.0.1:40123") that a test may listen on, stop and listen on
-// again until it ends. A port that nothing listens on is otherwise taken, sooner or later, by some connection of this
-// machine to elsewhere; this one is held by a socket that is bound to it and never listens.
+// Address returns a loopback TCP address ("127.0.0.1:40123") on which a test may listen, stop and listen again until it
+// ends. Without a listener, some outgoing connection of the machine would sooner or later take the port. So a socket
+// that never listens holds it.
 func Address(t testing.TB) string {
 	t.Helper()
 	held, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -17,7 +17,7 @@ func Address(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(held) })
-	// Both this socket and net.Listen's allow the other one.
+	// Both this socket and that of net.Listen allow the other one.
 	if err := syscall.SetsockoptInt(held, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -22,24 +22,23 @@ import (
 	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
-// Announcer is a store with a bucket whose changes it announces, by itself, in a queue.
+// Announcer is a store with a bucket that sends notifications of its changes to a queue.
 type Announcer struct {
 	*S3
 	Bucket string
 	SDK    *s3.Client
-	Queue  queue.Config // ObjectURL is where the notifications arrive
+	Queue  queue.Config // ObjectURL receives the notifications
 }
 
-// StartAnnouncer starts a store whose bucket announces what is created and removed. How the notifications reach a queue
-// differs, and only here:
+// StartAnnouncer starts a store whose bucket sends notifications of created and removed objects. How they reach a queue
+// differs, but only here:
 //
-//   - LocalStack and AWS send them to a queue themselves (TEST_S3_EVENTS=sqs, the queue's service at
-//     TEST_SQS_ENDPOINT);
-//   - MinIO posts them to an address, which it is started with (TEST_S3_EVENTS=webhook; TEST_S3_WEBHOOK is the
-//     host:port where it expects somebody to listen, and the target's name is longbox);
-//   - the gateway that StartS3 starts posts them too.
+//   - LocalStack and AWS send them to a queue (TEST_S3_EVENTS=sqs, the queue's service at TEST_SQS_ENDPOINT);
+//   - MinIO posts them to an address that is set at its start (TEST_S3_EVENTS=webhook; TEST_S3_WEBHOOK is the host:port
+//     of the receiver, and the target's name is longbox);
+//   - the gateway of StartS3 posts them too.
 //
-// What is posted is sent on to a queue.
+// Posted notifications are forwarded to a queue.
 func StartAnnouncer(t testing.TB, bucket string) *Announcer {
 	t.Helper()
 	a := &Announcer{Bucket: bucket}
@@ -53,7 +52,7 @@ func StartAnnouncer(t testing.TB, bucket string) *Announcer {
 		a.bridge(t, os.Getenv("TEST_S3_WEBHOOK"))
 		a.S3 = StartS3(t, bucket)
 		events.QueueConfigurations[0].QueueArn = aws.String("arn:minio:sqs::longbox:webhook")
-	default: // the gateway announces everything; it cannot be asked to by bucket
+	default: // the gateway announces everything; it has no setting per bucket
 		a.S3 = startS3(t, "http://"+a.bridge(t, "127.0.0.1:0"), bucket)
 		a.SDK = a.client()
 		return a
@@ -66,7 +65,7 @@ func StartAnnouncer(t testing.TB, bucket string) *Announcer {
 	return a
 }
 
-// queue makes a queue at the store's own service of queues and returns its ARN.
+// queue creates a queue at the store's own queue service and returns its ARN.
 func (a *Announcer) queue(t testing.TB) *string {
 	c := sqsapi.New(sqsapi.Options{Region: a.Queue.Region, BaseEndpoint: &a.Queue.Endpoint, Credentials: envCredentials()})
 	made, err := c.CreateQueue(t.Context(), &sqsapi.CreateQueueInput{QueueName: &a.Bucket})
@@ -81,7 +80,7 @@ func (a *Announcer) queue(t testing.TB) *string {
 	return aws.String(found.Attributes["QueueArn"])
 }
 
-// bridge sends what is posted to the address on to a queue, and returns where it listens.
+// bridge forwards notifications posted to the address to a queue, and returns its address.
 func (a *Announcer) bridge(t testing.TB, address string) string {
 	server := sqs.Start(t)
 	a.Queue = queue.Config{Region: "us-east-1", ObjectURL: server.Queue("objects", 30*time.Second, "", 0), Window: 8, Resend: time.Minute}
@@ -95,11 +94,11 @@ func (a *Announcer) bridge(t testing.TB, address string) string {
 	}
 	hook := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err == nil && len(body) > 0 { // MinIO asks with nothing whether somebody listens
+		if err == nil && len(body) > 0 { // MinIO checks the receiver with an empty request
 			_, err = to.Send(context.WithoutCancel(r.Context()), named(string(body)))
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable) // the store sends it again
+			http.Error(w, err.Error(), http.StatusServiceUnavailable) // the store retries
 		}
 	})}
 	go hook.Serve(l) // until it is closed
@@ -107,8 +106,8 @@ func (a *Announcer) bridge(t testing.TB, address string) string {
 	return l.Addr().String()
 }
 
-// named puts right what the gateway (versitygw 1.8.0) announces: the names of the bucket, and of an object that lies in
-// no folder, point into the memory of the request, which may be another request's by then. Its ARN,
+// named repairs a notification of the gateway (versitygw 1.8.0): the names of the bucket, and of an object outside
+// folders, point into the memory of the request, which another request may have overwritten. The ARN,
 // arn:aws:s3:::/bucket/key, is a copy.
 func named(body string) string {
 	var event struct {
@@ -138,7 +137,7 @@ func named(body string) string {
 
 func (s *S3) client() *s3.Client {
 	return s3.New(s3.Options{Region: s.Config.Region, UsePathStyle: true, BaseEndpoint: &s.Config.LibraryEndpoint, Credentials: envCredentials(),
-		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired}) // not every store understands them
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired}) // not every store supports checksums
 }
 
 func envCredentials() aws.CredentialsProvider {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// JPEG is a small picture that differs by n.
+// JPEG returns a small image that depends on n.
 func JPEG(t testing.TB, width, height, n int) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -35,7 +35,7 @@ type File struct {
 	Deflate bool
 }
 
-// Zip builds an archive.
+// Zip builds a ZIP archive.
 func Zip(t testing.TB, files ...File) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -59,7 +59,7 @@ func Zip(t testing.TB, files ...File) []byte {
 	return b.Bytes()
 }
 
-// Comic is a CBZ of n pages, 1.jpg to n.jpg, with a ComicInfo.xml where info is not empty.
+// Comic returns a CBZ with n pages, 1.jpg to n.jpg, and a ComicInfo.xml if info is not empty.
 func Comic(t testing.TB, seed, n int, info string) []byte {
 	t.Helper()
 	var files []File
@@ -72,7 +72,7 @@ func Comic(t testing.TB, seed, n int, info string) []byte {
 	return Zip(t, files...)
 }
 
-// WriteFile puts a file below dir, with its folders.
+// WriteFile writes a file below dir and creates its folders.
 func WriteFile(t testing.TB, dir, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(name))

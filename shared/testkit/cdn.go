@@ -25,21 +25,21 @@ import (
 	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
-// CDN is nginx in the place of CloudFront, in front of a media bucket and a media function that is given later.
+// CDN is nginx as CloudFront, in front of a media bucket and a media function, which is set later.
 type CDN struct {
-	Config cdn.Config // of the functions behind it
+	Config cdn.Config // for the functions behind it
 	URL    string
 
 	dir   string
 	media atomic.Pointer[http.Handler]
 	ahead atomic.Int64 // seconds by which the edge's clock is ahead
-	asked sync.Map     // paths that reached media: number of times
+	asked sync.Map     // number of requests to media by path
 }
 
-// key is one for all tests of a program: making it takes a while.
+// cdnKey is shared by all tests of a program: generating it takes a while.
 var cdnKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// StartCDN starts one over the media bucket of s3.
+// StartCDN starts a CDN over the media bucket of s3.
 func StartCDN(t testing.TB, s3 *S3) *CDN {
 	t.Helper()
 	program, err := edge.Program()
@@ -99,7 +99,7 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 	return c
 }
 
-// Serve gives the media function.
+// Serve sets the media function.
 func (c *CDN) Serve(media http.Handler) { c.media.Store(&media) }
 
 // Ahead sets the edge's clock ahead.
@@ -116,7 +116,7 @@ func (c *CDN) toMedia(w http.ResponseWriter, r *http.Request) {
 	(*media).ServeHTTP(w, r)
 }
 
-// Asked is how often the edge asked media for an address's path.
+// Asked returns how often the edge requested a path from media.
 func (c *CDN) Asked(path string) int64 {
 	n, ok := c.asked.Load("/cdn" + path)
 	if !ok {
@@ -125,7 +125,7 @@ func (c *CDN) Asked(path string) int64 {
 	return n.(*atomic.Int64).Load()
 }
 
-// Log is what the edge logged: cache status, status, method, path, bytes.
+// Log returns the edge's log: cache status, status, method, path, bytes.
 func (c *CDN) Log(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.dir, "access.log"))

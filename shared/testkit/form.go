@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Form is the body of a request that uploads a file, in the member of that name.
+// Form is the body of a file upload. Member is the name of the file's form member.
 type Form struct {
 	Member string
 	File   []byte
 }
 
-// encode is the form as browsers send it, and its content type.
+// encode returns the form as browsers send it, and its content type.
 func (f Form) encode(t testing.TB) (io.Reader, string) {
 	t.Helper()
 	var out bytes.Buffer

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// Key is the client's user behind an API key that allows only the given permissions.
+// Key returns a client for the same user with an API key that has only the given permissions.
 func (s *Server) Key(t testing.TB, c *Client, permissions ...string) *Client {
 	t.Helper()
 	key, prefix, hash := auth.NewAPIKey()

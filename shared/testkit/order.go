@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// LockedInOrder makes sure that other, which waits for what the statement first locks, has not locked before what the
-// statement second needs: a deadlock otherwise.
+// LockedInOrder checks for a deadlock: while other waits for the locks of the statement first, it must not hold those
+// that the statement second needs.
 func (d *Databases) LockedInOrder(t testing.TB, first, second string, other func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -32,8 +32,8 @@ func (d *Databases) LockedInOrder(t testing.TB, first, second string, other func
 	}
 }
 
-// Together runs what inserts into a table at once: each goes on when all have come to the row that they insert, or wait
-// for another.
+// Together runs functions that insert into a table concurrently. Each continues when all have reached their insert, or
+// wait for another one.
 func (d *Databases) Together(t testing.TB, table string, all ...func()) {
 	t.Helper()
 	d.Exec(t, `create function meet() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$;

@@ -9,9 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Crowd fills the database for plan tests: 20,000 books in 2,000 series and two libraries of tenant, and as many
-// again in two other tenants. reader and ten
-// more have begun or completed every 20th book.
+// Crowd fills the database for plan tests: 20,000 books in 2,000 series and two libraries of tenant, and as many in two
+// other tenants. reader and ten others have started or completed every 20th book.
 func (s *Server) Crowd(t testing.TB, tenant, reader uuid.UUID) (library, series uuid.UUID) {
 	t.Helper()
 	for _, c := range []struct {
@@ -58,7 +57,7 @@ func (s *Server) Crowd(t testing.TB, tenant, reader uuid.UUID) (library, series 
 	return library, series
 }
 
-// Scans are the tables that the query, run as the caller, reads from end to end; plan is the plan as JSON.
+// Scans returns the tables that the query, run as the caller, reads from end to end, and the plan as JSON.
 func (s *Server) Scans(t testing.TB, c *Client, sql string, args ...any) (tables []string, plan string) {
 	t.Helper()
 	var nodes []struct {

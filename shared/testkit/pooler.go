@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Pooler starts pgbouncer in transaction mode in front of the server that a database URL names, with at most size
-// connections to it, and returns the URL that leads through it.
+// Pooler starts pgbouncer in transaction mode in front of the server of a database URL, with at most size connections
+// to it. It returns the URL for the pooler.
 func Pooler(t testing.TB, databaseURL string, size int) string {
 	t.Helper()
 	bin, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		bin = "/usr/sbin/pgbouncer" // not on an ordinary user's PATH
+		bin = "/usr/sbin/pgbouncer" // not in the PATH of ordinary users
 		if _, err := os.Stat(bin); err != nil {
 			t.Fatal("no pgbouncer: install it with apt-get install pgbouncer")
 		}
@@ -34,7 +34,7 @@ func Pooler(t testing.TB, databaseURL string, size int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// dir goes with startBound's shell, at the end of the program
+	// startBound's shell removes dir at the end of the program
 	password, _ := u.User.Password()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -1,7 +1,7 @@
-// Package testkit gives tests the real services: Postgres as the restricted role with one database a test,
-// Redis, an S3 gateway, fixture books and a signed-in client. A service comes from the environment
-// (TEST_DATABASE_URL, TEST_REDIS_URL, TEST_S3_ENDPOINT), else from the installed program, else from a
-// container. Its absence fails the test.
+// Package testkit provides real services to tests: Postgres with the restricted role and one database per test, Redis,
+// an S3 gateway, fixture books and a signed-in client. A service comes from the environment (TEST_DATABASE_URL,
+// TEST_REDIS_URL, TEST_S3_ENDPOINT), else from the installed program, else from a container. If there is none, the test
+// fails.
 package testkit
 
 import (
@@ -22,20 +22,20 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
+	_ "github.com/jackc/pgx/v5/stdlib" // goose uses database/sql
 
 	"github.com/longbox/longbox/migrations"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/schema"
 )
 
-// Databases are the three ways into one test's database.
+// Databases holds connections to one test's database as its three roles.
 type Databases struct {
 	App, System, Owner          *db.DB
 	AppURL, SystemURL, OwnerURL string
 }
 
-// Exec runs a statement as the owner, who sees every tenant's rows.
+// Exec runs a statement as the owner, who sees the rows of all tenants.
 func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	if _, err := d.Owner.Pool().Exec(context.Background(), sql, args...); err != nil {
@@ -43,13 +43,13 @@ func (d *Databases) Exec(t testing.TB, sql string, args ...any) {
 	}
 }
 
-// AwaitLock waits until somebody in the database waits for a lock.
+// AwaitLock waits until a session of the database waits for a lock.
 func (d *Databases) AwaitLock(t testing.TB) {
 	t.Helper()
 	d.AwaitLocks(t, 1)
 }
 
-// AwaitLocks waits until so many in the database wait for locks.
+// AwaitLocks waits until n sessions of the database wait for locks.
 func (d *Databases) AwaitLocks(t testing.TB, n int) {
 	t.Helper()
 	Eventually(t, 10*time.Second, func() bool {
@@ -75,7 +75,7 @@ var (
 	databases   atomic.Int64
 )
 
-// DB makes a database of its own for the test, with the schema, from a template.
+// DB creates a database with the schema for the test, from a template.
 func DB(t testing.TB) *Databases {
 	t.Helper()
 	Superuser(t)
@@ -106,7 +106,7 @@ func DB(t testing.TB) *Databases {
 	return d
 }
 
-// Superuser is the URL of the test server's superuser.
+// Superuser returns the URL of the test server's superuser.
 func Superuser(t testing.TB) string {
 	t.Helper()
 	clusterOnce.Do(func() { clusterURL, clusterErr = startCluster() })
@@ -161,7 +161,7 @@ func startCluster() (string, error) {
 			return "", err
 		}
 		u := "postgres://postgres:" + testPassword + "@" + address + "/postgres?sslmode=disable"
-		return u, waitForPostgres(20*time.Second, u) // it listens a moment before it lets anybody in
+		return u, waitForPostgres(20*time.Second, u) // it listens shortly before it accepts logins
 	}}.address()
 	if err != nil {
 		return "", err
@@ -249,7 +249,7 @@ func postgresBin() string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// serverSettings are those of every test server: many connections, and nothing that has to survive.
+// serverSettings of every test server: many connections, no durability.
 var serverSettings = []string{"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
 	"-c", "max_connections=200", "-c", "jit=off", "-c", "max_wal_size=512MB"}
 

@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
-// freePort is a TCP port on loopback that nobody listens on now, and that Linux gives to no connection meanwhile.
+// freePort returns a free loopback TCP port outside Linux's range for outgoing connections.
 func freePort() (int, error) {
 	ports, err := port.Free(1)
 	if err != nil {
@@ -23,7 +23,7 @@ func freePort() (int, error) {
 	return ports[0], nil
 }
 
-// unprivileged is the user that servers run as when the tests run as root: PostgreSQL refuses root.
+// unprivileged returns the user for servers when the tests run as root, which PostgreSQL refuses.
 func unprivileged() (uid, gid uint32, ok bool) {
 	if os.Getuid() != 0 {
 		return 0, 0, false
@@ -77,7 +77,7 @@ func waitFor(limit time.Duration, try func() error) error {
 	}
 }
 
-// Eventually waits until the condition holds and fails the test when it does not within the limit.
+// Eventually waits until the condition holds. It fails the test if it does not within the limit.
 func Eventually(t testing.TB, limit time.Duration, condition func() bool) {
 	t.Helper()
 	if err := waitFor(limit, func() error {

@@ -5,16 +5,16 @@ import (
 	"hash/crc32"
 )
 
-// RAROptions are the lies and oddities of an archive that RAR4 and RAR5 build.
+// RAROptions select invalid and unusual forms of an archive that RAR4 and RAR5 build.
 type RAROptions struct {
-	Split     bool // files go on in another volume
+	Split     bool // files continue in another volume
 	Encrypted bool // the files' content
 	Sealed    bool // the headers
 	Unended   bool // no end block
 	Quick     bool // copies of the headers at the end (version 5)
 }
 
-// RAR4 builds a version 4 archive whose files are stored without compression: what no packer is needed for.
+// RAR4 builds a version 4 archive with uncompressed files, which needs no packer.
 func RAR4(o RAROptions, files ...File) []byte {
 	le := binary.LittleEndian
 	block := func(kind byte, flags uint16, rest []byte) []byte {
@@ -54,7 +54,7 @@ func RAR4(o RAROptions, files ...File) []byte {
 	return out
 }
 
-// RAR5 builds a version 5 archive whose files are stored without compression; package rarpack compresses them.
+// RAR5 builds a version 5 archive with uncompressed files. Package rarpack compresses them.
 func RAR5(o RAROptions, files ...File) []byte {
 	number := binary.AppendUvarint
 	block := func(body []byte) []byte {
@@ -102,7 +102,7 @@ func RAR5(o RAROptions, files ...File) []byte {
 			record := number(number([]byte{0}, uint64(len(blocks)-p.at)), uint64(p.size))
 			copies = append(copies, block(append(record, blocks[p.at:p.at+p.size]...))...)
 		}
-		for size := 0; size != len(start); { // the place of the copies is as long as it is far
+		for size := 0; size != len(start); { // the size of the offset depends on its value
 			size = len(start)
 			record := number([]byte{1, 1}, uint64(size+len(blocks)))
 			extra := append(number(nil, uint64(len(record))), record...)

@@ -20,7 +20,8 @@ var (
 	redisErr  error
 )
 
-// RedisURL is a Redis that the tests of one program share; keys hold tenants, and every test has its own.
+// RedisURL returns a Redis that all tests of a program share. Keys contain the tenant, and every test has its own
+// tenants.
 func RedisURL(t testing.TB) string {
 	t.Helper()
 	redisOnce.Do(func() { redisURL, redisErr = startRedis() })
@@ -30,7 +31,7 @@ func RedisURL(t testing.TB) string {
 	return redisURL
 }
 
-// Redis is a client of RedisURL.
+// Redis returns a client of RedisURL.
 func Redis(t testing.TB) *redis.Client {
 	t.Helper()
 	o, err := redisconn.Options(RedisURL(t))

@@ -33,7 +33,7 @@ const (
 	s3Secret = "longboxtestsecret"
 )
 
-// S3 is a gateway over one folder per bucket, behind a proxy that counts.
+// S3 is a gateway with one folder per bucket, behind a counting proxy.
 type S3 struct {
 	Config  blob.Config
 	Store   *blob.Store
@@ -41,9 +41,9 @@ type S3 struct {
 	Counter *Counter
 }
 
-// StartS3 serves folders as buckets with the real gateway. Library folders are not written by it: they have no
-// ETags, as on one machine. At TEST_S3_ENDPOINT (with TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY) the buckets are made
-// instead, and files in Dir are no objects there.
+// StartS3 serves folders as buckets with the real gateway. The gateway does not write the library folders, so their
+// objects have no ETags, as on one machine. With TEST_S3_ENDPOINT (and TEST_S3_ACCESS_KEY, TEST_S3_SECRET_KEY) it
+// creates the buckets there instead; files in Dir are then no objects.
 func StartS3(t testing.TB, buckets ...string) *S3 {
 	t.Helper()
 	return startS3(t, "", buckets...)
@@ -81,15 +81,15 @@ func startS3(t testing.TB, webhook string, buckets ...string) *S3 {
 func (s *S3) makeBuckets(t testing.TB, buckets ...string) {
 	for _, b := range buckets {
 		_, err := s.client().CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &b})
-		if err != nil && !errors.As(err, new(*types.BucketAlreadyOwnedByYou)) { // another test has made it
+		if err != nil && !errors.As(err, new(*types.BucketAlreadyOwnedByYou)) { // another test has created it
 			t.Fatal(err)
 		}
 	}
 }
 
-// gateway serves the folders of dir/data. Its container sees them too, so that what tests write there is an object.
+// gateway serves the folders of dir/data. Its container sees them too, so files that tests write there are objects.
 func gateway(t testing.TB, dir, webhook string) source {
-	health := "/" + filepath.Base(dir) // the gateway of another test does not answer there, if it has taken the port
+	health := "/" + filepath.Base(dir) // another test's gateway, which may have taken the port, does not answer there
 	arguments := func(port int) []string {
 		return []string{"--port", "127.0.0.1:" + strconv.Itoa(port), "--access", s3Access, "--secret", s3Secret, "--region", "us-east-1",
 			"--event-webhook-url", webhook, "--keep-alive", "--quiet", "--health", health, "posix", "--sidecar", filepath.Join(dir, "meta"),
@@ -127,7 +127,7 @@ func gateway(t testing.TB, dir, webhook string) source {
 		}}
 }
 
-// healthy waits for the gateway to answer at a path and returns its address.
+// healthy waits until the gateway responds at a path and returns its address.
 func healthy(port int, path string) (string, error) {
 	url := "http://127.0.0.1:" + strconv.Itoa(port)
 	return url, waitFor(15*time.Second, func() error {
@@ -142,7 +142,7 @@ func healthy(port int, path string) (string, error) {
 	})
 }
 
-// gatewayBin is the gateway's program: on the PATH or where `make test` puts it.
+// gatewayBin returns the gateway's program, in PATH or where `make test` installs it.
 func gatewayBin() string {
 	if p := onPath("versitygw")(); p != "" {
 		return p
@@ -154,7 +154,7 @@ func gatewayBin() string {
 	return p
 }
 
-// root is the folder of the repository: the nearest one above the working directory that has a go.mod.
+// root returns the folder of the repository: the nearest parent of the working directory with a go.mod.
 func root() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -170,8 +170,8 @@ func root() string {
 	}
 }
 
-// Fixtures is the folder of real works: FIXTURES, else shared/fixtures beside the repository. The test is skipped where
-// there is none, and fails where FIXTURES names none.
+// Fixtures returns the folder of real works: FIXTURES, else shared/fixtures beside the repository. Without such a
+// folder the test is skipped; it fails if FIXTURES names a missing one.
 func Fixtures(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("FIXTURES")
@@ -189,7 +189,7 @@ func Fixtures(t testing.TB) string {
 	return dir
 }
 
-// Counter counts the requests that pass to an S3 endpoint.
+// Counter counts the requests to an S3 endpoint.
 type Counter struct {
 	URL string
 
@@ -198,10 +198,10 @@ type Counter struct {
 	meddle   func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
-// Request is one request that the Counter saw.
+// Request is a request that the Counter saw.
 type Request struct {
 	Method, Path, Query, Range string
-	Bytes                      int64 // of the answer
+	Bytes                      int64 // of the response
 }
 
 // newCounter puts a counting proxy in front of an endpoint.
@@ -235,7 +235,7 @@ func newCounter(t testing.TB, endpoint string) *Counter {
 		}
 		meddle(w, r, proxy)
 	}))
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that a test cuts
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that a test closes
 	proxy.ErrorLog = srv.Config.ErrorLog
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -243,7 +243,7 @@ func newCounter(t testing.TB, endpoint string) *Counter {
 	return c
 }
 
-// Meddle lets f answer what is asked of the endpoint, or have next do so; nil ends that.
+// Meddle makes f answer requests to the endpoint, or pass them to next; nil restores the normal behaviour.
 func (c *Counter) Meddle(f func(w http.ResponseWriter, r *http.Request, next http.Handler)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,8 +252,8 @@ func (c *Counter) Meddle(f func(w http.ResponseWriter, r *http.Request, next htt
 
 var deletedKey = regexp.MustCompile(`<Key>([^<]*)</Key>`)
 
-// Keep has the store refuse to delete the objects whose keys hold a text, as one with a lock or a policy does; what
-// else a request names is deleted.
+// Keep makes the store refuse to delete objects whose keys contain a text, like a lock or a policy. Other objects of a
+// request are deleted.
 func (s *S3) Keep(text string) {
 	s.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if r.Method != http.MethodPost || !r.URL.Query().Has("delete") {
@@ -278,8 +278,8 @@ func (s *S3) Keep(text string) {
 	})
 }
 
-// CutAfter passes the first n bytes of an answer's body on; then it calls then, which may panic with
-// http.ErrAbortHandler to close the connection, and passes the rest.
+// CutAfter passes the first n bytes of a response body on. Then it calls then, which may panic with
+// http.ErrAbortHandler to close the connection, and passes the rest on.
 func CutAfter(w http.ResponseWriter, n int, then func()) http.ResponseWriter {
 	return &cutting{ResponseWriter: w, left: n, then: then}
 }
@@ -309,7 +309,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 	return done + n, err
 }
 
-// Reset forgets what was counted and returns it.
+// Reset clears the recorded requests and returns them.
 func (c *Counter) Reset() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,7 +318,7 @@ func (c *Counter) Reset() []Request {
 	return out
 }
 
-// Objects are the requests for objects, not listings, of a method.
+// Objects returns the requests for objects, without listings, of a method.
 func Objects(all []Request, method string) []Request {
 	var out []Request
 	for _, r := range all {

@@ -20,8 +20,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Server is a slice's routes behind the real middleware, with tenants "one" and "two". Requests go to the
-// tenant that a client's host names.
+// Server serves a slice's routes behind the real middleware, with tenants "one" and "two". The host of a client selects
+// the tenant.
 type Server struct {
 	URL      string
 	DB       *Databases
@@ -31,7 +31,7 @@ type Server struct {
 	Identity *identity.Identifier
 }
 
-// Password is the password of every user that Server.User makes.
+// Password is the password of all users that Server.User creates.
 const Password = "Str0ng!password"
 
 var passwordHash = auth.HashPassword(Password)
@@ -45,7 +45,7 @@ func Serve(t testing.TB, routes ...func(a *httpapi.API, d *db.DB)) *Server {
 	return s
 }
 
-// Beside starts another server over the same database, as a second process would be.
+// Beside starts another server on the same database, like a second process.
 func (s *Server) Beside(t testing.TB, routes ...func(a *httpapi.API, d *db.DB)) *Server {
 	t.Helper()
 	other := &Server{DB: s.DB, One: s.One, Two: s.Two, Tokens: s.Tokens}
@@ -53,7 +53,7 @@ func (s *Server) Beside(t testing.TB, routes ...func(a *httpapi.API, d *db.DB)) 
 	return other
 }
 
-// At is the same client talking to another server.
+// At returns the same client for another server.
 func (c *Client) At(s *Server) *Client {
 	other := *c
 	other.base = s.URL
@@ -75,7 +75,7 @@ func (s *Server) listen(t testing.TB, routes []func(a *httpapi.API, d *db.DB)) {
 	s.URL = srv.URL
 }
 
-// Tokens signs access tokens with a fixed key.
+// Tokens returns a signer of access tokens with a fixed key.
 func Tokens(t testing.TB) *auth.Tokens {
 	t.Helper()
 	tokens, err := auth.NewTokens(auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour})
@@ -85,7 +85,7 @@ func Tokens(t testing.TB) *auth.Tokens {
 	return tokens
 }
 
-// In is a context in a tenant, for reading what a test caused.
+// In returns a context in a tenant, for reading the effects of a test.
 func (s *Server) In(tenant uuid.UUID) context.Context {
 	return db.In(context.Background(), db.Tenant(tenant))
 }
@@ -112,12 +112,12 @@ func (s *Server) User(t testing.TB, tenantName, role string, extra ...string) *C
 		ID: id, Name: name, Tenant: tenantID}
 }
 
-// Anonymous is a client without a credential.
+// Anonymous returns a client without a credential.
 func (s *Server) Anonymous(t testing.TB, tenantName string) *Client {
 	return &Client{t: t, base: s.URL, Host: tenantName + ".test", Header: http.Header{}}
 }
 
-// Client sends requests in one user's name.
+// Client sends requests as one user.
 type Client struct {
 	t      testing.TB
 	base   string
@@ -128,7 +128,7 @@ type Client struct {
 	Tenant uuid.UUID
 }
 
-// Response is an answer, read whole.
+// Response is a response with its whole body.
 type Response struct {
 	t      testing.TB
 	Status int
@@ -178,7 +178,7 @@ func (c *Client) Do(method, path string, body any) *Response {
 	return &Response{t: c.t, Status: res.StatusCode, Header: res.Header, Body: data}
 }
 
-// Want fails the test unless the status is the given one.
+// Want fails the test if the status is another one.
 func (r *Response) Want(status int) *Response {
 	r.t.Helper()
 	if r.Status != status {
@@ -196,7 +196,7 @@ func (r *Response) JSON(v any) *Response {
 	return r
 }
 
-// Map is the body as a JSON object.
+// Map returns the body as a JSON object.
 func (r *Response) Map() map[string]any {
 	r.t.Helper()
 	m := map[string]any{}

@@ -9,8 +9,8 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings holds a configuration to what is promised of all: an empty environment gives the defaults, those of the code
-// where nothing is set, and of every number and duration with a default 0 and less are refused by name.
+// Settings checks that a configuration follows the rules of all: an empty environment gives the same defaults as the
+// zero value in code, and 0 and less are refused by name for every number and duration with a default.
 func Settings[C interface {
 	comparable
 	Validate() error
@@ -52,11 +52,11 @@ func Settings[C interface {
 	}
 }
 
-// Bound is what a setting may be, with the first and the last values that it may have, and what it may not.
+// Bound holds valid values of a setting, including the first and the last, and invalid ones.
 type Bound struct{ In, Out []string }
 
-// Bounds holds a configuration to the bounds of its settings: beside the environment, each value in a setting's bounds
-// is accepted, and each outside is refused by an error that begins with the setting's name.
+// Bounds checks the bounds of settings: with the environment, each valid value is accepted, and each invalid one gives
+// an error that starts with the setting's name.
 func Bounds[C interface{ Validate() error }](t *testing.T, environment map[string]string, settings map[string]Bound) {
 	t.Helper()
 	validate := func(name, value string) error {

@@ -9,8 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// SevenZip builds a solid 7z archive: its files are one stream, deflated, so that none can be read without those before
-// it.
+// SevenZip builds a solid 7z archive. Its files are one deflated stream, so that each needs those before it.
 func SevenZip(t testing.TB, files ...File) []byte {
 	t.Helper()
 	var plain, packed bytes.Buffer
@@ -30,7 +29,7 @@ func SevenZip(t testing.TB, files ...File) []byte {
 	le := binary.LittleEndian
 	var h []byte
 	property := func(ids ...byte) { h = append(h, ids...) }
-	number := func(n int) { h = le.AppendUint64(append(h, 0xff), uint64(n)) } // the longest way to write one
+	number := func(n int) { h = le.AppendUint64(append(h, 0xff), uint64(n)) } // the longest encoding
 	property(0x01, 0x04)                                                      // header: streams
 	property(0x06, 0, 1, 0x09)                                                // one packed stream, at the start
 	number(packed.Len())
@@ -50,7 +49,7 @@ func SevenZip(t testing.TB, files ...File) []byte {
 	}
 	property(0, 0, 0x05)
 	number(len(files))
-	names := []byte{0} // here, not in a stream of their own
+	names := []byte{0} // here, not in a separate stream
 	for _, f := range files {
 		for _, c := range append(utf16.Encode([]rune(f.Name)), 0) {
 			names = le.AppendUint16(names, c)

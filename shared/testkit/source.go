@@ -12,11 +12,10 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// source is where a service comes from: its address in the environment, else the program that is installed, else a
-// container.
+// source is where a service comes from: its address in the environment, else the installed program, else a container.
 type source struct {
-	setting string        // variable with the address
-	program func() string // path of the installed program, "" where there is none
+	setting string        // environment variable with the address
+	program func() string // path of the installed program, or ""
 	run     func(program string) (address string, err error)
 	image   func() (address string, err error)
 }
@@ -35,7 +34,7 @@ func (s source) address() (string, error) {
 	return a, nil
 }
 
-// onPath looks for a program where the shell does.
+// onPath looks for a program in PATH.
 func onPath(name string) func() string {
 	return func() string {
 		p, err := exec.LookPath(name)
@@ -46,16 +45,16 @@ func onPath(name string) func() string {
 	}
 }
 
-// containerImage is what a container is made of.
+// containerImage describes a container.
 type containerImage struct {
 	name    string // with its tag
 	port    string // that it listens on
 	env     map[string]string
 	command []string
-	folder  string // of this machine, which it has at the same place; then it is in this machine's network, and this user's
+	folder  string // folder of this machine, mounted at the same path; the container then has this machine's network and this user
 }
 
-// start starts a container and returns host:port, and how it ends before the test program does.
+// start starts a container and returns host:port, and a function to stop it before the test program ends.
 func (i containerImage) start() (address string, stop func(), err error) {
 	ctx := context.Background()
 	r := testcontainers.ContainerRequest{Image: i.name, Env: i.env, Cmd: i.command}
@@ -68,7 +67,7 @@ func (i containerImage) start() (address string, stop func(), err error) {
 		r.ExposedPorts, r.WaitingFor = []string{i.port + "/tcp"}, wait.ForListeningPort(i.port+"/tcp")
 	}
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true})
-	stop = func() { _ = testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)) } // what is left goes with the test program
+	stop = func() { _ = testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)) } // the rest ends with the test program
 	if err != nil {
 		stop()
 		return "", nil, fmt.Errorf("%s: %w", i.name, err)

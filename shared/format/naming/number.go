@@ -38,7 +38,7 @@ func (r *reader) copyOf() bool {
 }
 
 // behindVolume takes the number after a volume ("v2 012"): an issue of the second series. It has up to four digits, or
-// is 1000000. After a dash it has leading zeros and nothing beside it: "v2 - 012 - Title".
+// is a round million. After a dash it has leading zeros and nothing beside it: "v2 - 012 - Title".
 func (r *reader) behindVolume() bool {
 	if r.volumeNumber == nil || r.last > len(r.text) {
 		return false

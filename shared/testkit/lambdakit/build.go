@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Build builds functions as they are deployed into a folder: names are those below functions/. Those that decode images
-// link libvips and so need cgo.
+// Build builds functions, by their names below functions/, into a folder, as they are deployed. Functions that decode
+// images link libvips, which needs cgo.
 func Build(folder string, names ...string) error {
 	root, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Environment is the environment from which a function reads this configuration: every field with an `env` tag that is
-// not its zero value, as NAME=value.
+// Environment returns the environment variables for a configuration: every field with an `env` tag and a non-zero
+// value, as NAME=value.
 func Environment(config any) []string {
 	var out []string
 	collect(reflect.ValueOf(config), &out)
@@ -30,7 +30,7 @@ func collect(v reflect.Value, out *[]string) {
 			if len(parts) > 0 {
 				*out = append(*out, name+"="+strings.Join(parts, ","))
 			}
-		case f.Kind() == reflect.Bool: // false may not be the default
+		case f.Kind() == reflect.Bool: // the default may be true
 			*out = append(*out, name+"="+fmt.Sprint(f))
 		case !f.IsZero():
 			*out = append(*out, name+"="+fmt.Sprint(f))

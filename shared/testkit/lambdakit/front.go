@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Front answers requests by invoking a function, as a gateway in front of it does. A function that fails answers 502,
-// or breaks the connection where the answer has begun.
+// Front serves requests by invoking a function, like a gateway. If the function fails, it responds with 502, or closes
+// the connection if the response has started.
 type Front struct {
 	Function *Function
 	Gateway  Gateway
 	Stage    Stage
-	Failed   func(error) // told about failures; nil for nobody
+	Failed   func(error) // receives failures; may be nil
 }
 
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, err)
 		return
 	}
-	ctx := context.WithoutCancel(r.Context()) // an invocation goes on when the client has left
+	ctx := context.WithoutCancel(r.Context()) // an invocation continues when the client has left
 	if f.Gateway == FunctionURL {
 		f.stream(ctx, w, r, event)
 		return
@@ -52,10 +52,10 @@ func (f *Front) fail(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadGateway)
-	_, _ = io.WriteString(w, `{"message":"Internal Server Error"}`) // nobody is left to tell
+	_, _ = io.WriteString(w, `{"message":"Internal Server Error"}`) // the client has left
 }
 
-// reply is an answer as gateways understand it.
+// reply is a response in the format of gateways.
 type reply struct {
 	StatusCode        int
 	StatusDescription string
@@ -69,7 +69,7 @@ type reply struct {
 	body   []byte
 }
 
-// decode reads only what the gateway at hand heeds.
+// decode reads only the fields that the gateway uses.
 func decode(g Gateway, raw []byte) (*reply, error) {
 	a := &reply{header: http.Header{}}
 	if err := json.Unmarshal(raw, a); err != nil {
@@ -112,11 +112,11 @@ func (a *reply) write(w http.ResponseWriter, method string) {
 	}
 	w.WriteHeader(a.StatusCode)
 	if method != http.MethodHead {
-		_, _ = w.Write(a.body) // a client that left
+		_, _ = w.Write(a.body) // the client has left
 	}
 }
 
-// streamType announces an answer that begins with status and headers in JSON, then eight zero bytes, then the body.
+// streamType marks a response that starts with status and headers in JSON, then eight zero bytes, then the body.
 const streamType = "application/vnd.awslambda.http-integration-response"
 
 func (f *Front) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, event []byte) {
@@ -154,7 +154,7 @@ func (f *Front) stream(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		if f.Failed != nil {
 			f.Failed(err)
 		}
-		panic(http.ErrAbortHandler) // the client must see that something is missing
+		panic(http.ErrAbortHandler) // the client must notice the truncation
 	}
 }
 
@@ -177,7 +177,8 @@ func prelude(r io.Reader) (*reply, error) {
 	return decode(FunctionURL, bytes.TrimRight(head.Bytes(), "\x00"))
 }
 
-// copyThrough passes each piece on as it comes. A client that left is no error: the function is read to its end.
+// copyThrough passes each piece on as it arrives. If the client leaves, it still reads the function's response to its
+// end.
 func copyThrough(w http.ResponseWriter, r io.Reader) error {
 	buf := make([]byte, 64<<10)
 	flush := http.NewResponseController(w)

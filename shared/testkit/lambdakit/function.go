@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Function is a function with as many processes as are needed at once, up to a limit; an invocation that finds none
-// free waits.
+// Function runs as many processes as are needed concurrently, up to a limit. Beyond it, invocations wait.
 type Function struct {
 	program Program
 	slots   chan struct{}
@@ -21,7 +20,7 @@ type Function struct {
 	inits []time.Duration
 }
 
-// New makes a function of at most concurrency processes; none starts before it is needed.
+// New makes a function with at most concurrency processes. None starts before it is needed.
 func New(p Program, concurrency int) *Function {
 	return &Function{program: p, slots: make(chan struct{}, concurrency), all: map[*Sandbox]bool{}}
 }
@@ -37,14 +36,14 @@ func (f *Function) Close() {
 	f.free = nil
 }
 
-// Inits are the init times of the processes started so far.
+// Inits returns the init times of the processes started so far.
 func (f *Function) Inits() []time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]time.Duration{}, f.inits...)
 }
 
-// PIDs are the ids of its processes.
+// PIDs returns the ids of the processes.
 func (f *Function) PIDs() []int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +54,7 @@ func (f *Function) PIDs() []int {
 	return out
 }
 
-// acquire is a free process, a new one if there is none.
+// acquire returns a free process, or starts one.
 func (f *Function) acquire(ctx context.Context) (*Sandbox, error) {
 	select {
 	case f.slots <- struct{}{}:
@@ -101,7 +100,7 @@ func (f *Function) release(s *Sandbox) {
 	<-f.slots
 }
 
-// Invoke invokes the function with a payload and returns its answer.
+// Invoke invokes the function with a payload and returns its response.
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	s, err := f.acquire(ctx)
 	if err != nil {
@@ -111,7 +110,7 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return s.Invoke(ctx, payload)
 }
 
-// Call invokes the function with a value sent as JSON and decodes its answer into out, unless that is nil.
+// Call invokes the function with a value as JSON and decodes its response into out, unless that is nil.
 func (f *Function) Call(ctx context.Context, in, out any) error {
 	payload, err := json.Marshal(in)
 	if err != nil {
@@ -127,5 +126,5 @@ func (f *Function) Call(ctx context.Context, in, out any) error {
 	return nil
 }
 
-// IsFault tells whether err is what the function reported, or the end of its process.
+// IsFault reports whether err is an error of the function, or the end of its process.
 func IsFault(err error) bool { return errors.As(err, new(*Fault)) }

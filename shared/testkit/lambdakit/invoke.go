@@ -13,11 +13,11 @@ import (
 
 // Limits of Lambda's synchronous invocations, in bytes.
 const (
-	maxPayload = 6 << 20 // of a request, and of a buffered answer
+	maxPayload = 6 << 20 // of a request, and of a buffered response
 )
 
-// Invoke gives the process a payload and returns its answer whole. A *Fault is the function's own error, or that of a
-// process that ended or outlasted its time.
+// Invoke invokes the process and returns its whole response. A *Fault is an error of the function, or means that the
+// process ended or exceeded its time.
 func (s *Sandbox) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	stream, err := s.Stream(ctx, payload)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Sandbox) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Stream is an answer while it is being made. Close must be called; it waits until the process asks for more work.
+// Stream is a response that is being streamed. Close must be called; it waits until the process requests more work.
 type Stream struct {
 	Header http.Header // of the process' own POST
 
@@ -48,7 +48,7 @@ type Stream struct {
 	closed bool
 }
 
-// Stream gives the process a payload and returns its answer as it comes.
+// Stream invokes the process and returns its response as a stream.
 func (s *Sandbox) Stream(ctx context.Context, payload []byte) (*Stream, error) {
 	if len(payload) > maxPayload {
 		return nil, &Fault{Type: "RequestEntityTooLarge", Message: fmt.Sprintf("a payload of %d bytes", len(payload))}
@@ -63,7 +63,7 @@ func (s *Sandbox) Stream(ctx context.Context, payload []byte) (*Stream, error) {
 	late := make(chan struct{})
 	timer := time.AfterFunc(s.program.Timeout, func() {
 		close(late)
-		_ = s.process.Process.Kill() // an error says that it has ended
+		_ = s.process.Process.Kill() // an error means that it has ended
 	})
 	fail := func(err error) (*Stream, error) {
 		timer.Stop()
@@ -84,12 +84,12 @@ func (s *Sandbox) Stream(ctx context.Context, payload []byte) (*Stream, error) {
 	case <-s.ended:
 		return fail(s.gone(late))
 	case <-ctx.Done():
-		s.Close() // a process in an unknown state is of no use
+		s.Close() // a process in an unknown state is useless
 		return fail(ctx.Err())
 	}
 }
 
-// gone says why the process is.
+// gone returns why the process ended.
 func (s *Sandbox) gone(late <-chan struct{}) *Fault {
 	select {
 	case <-late:
@@ -99,7 +99,7 @@ func (s *Sandbox) gone(late <-chan struct{}) *Fault {
 	}
 }
 
-// Read reads on; a stream that the function broke off ends with its *Fault, never with io.EOF.
+// Read reads the response. If the function breaks it off, it ends with a *Fault, never with io.EOF.
 func (t *Stream) Read(p []byte) (int, error) {
 	if t.err != nil {
 		return 0, t.err
@@ -122,7 +122,7 @@ func (t *Stream) Read(p []byte) (int, error) {
 	return 0, t.err
 }
 
-// fault is the error that the trailers carry.
+// fault returns the error in the trailers.
 func (t *Stream) fault() *Fault {
 	h := t.answer.trailer()
 	kind := h.Get("Lambda-Runtime-Function-Error-Type")
@@ -138,13 +138,13 @@ func (t *Stream) fault() *Fault {
 	return f
 }
 
-// Close ends reading and waits until the process wants more work or has ended.
+// Close stops reading and waits until the process requests more work or has ended.
 func (t *Stream) Close() error {
 	if t.closed {
 		return nil
 	}
 	t.closed = true
-	if t.err == nil { // left before the end: what comes is not read by anybody
+	if t.err == nil { // closed before the end: nobody reads the rest
 		if _, err := io.Copy(io.Discard, t.answer.body); err != nil {
 			t.err = err
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Message is one of an SQS queue.
+// Message is a message of an SQS queue.
 type Message struct {
 	ID, Body string
-	Receipt  string // "": one that no queue knows
-	Received int    // how often it was received before, plus one; zero: 1
+	Receipt  string // "": a receipt that no queue knows
+	Received int    // receive count, including this time; zero: 1
 }
 
-// SQSEvent is a batch of messages of the queue with the given name.
+// SQSEvent returns an event with messages of the named queue.
 func SQSEvent(queue string, messages ...Message) events.SQSEvent {
 	var e events.SQSEvent
 	for i, m := range messages {
@@ -32,7 +32,7 @@ func SQSEvent(queue string, messages ...Message) events.SQSEvent {
 	return e
 }
 
-// ScheduleEvent is what an EventBridge rule sends when its time has come.
+// ScheduleEvent returns the event that an EventBridge rule sends when it is due.
 func ScheduleEvent(rule string, at time.Time) events.EventBridgeEvent {
 	return events.EventBridgeEvent{Version: "0", ID: "00000000-0000-4000-a000-000000000000", DetailType: "Scheduled Event", Source: "aws.events",
 		AccountID: "123456789012", Time: at.UTC().Truncate(time.Second), Region: "eu-central-1",

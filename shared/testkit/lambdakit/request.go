@@ -21,14 +21,14 @@ const (
 	HTTPAPI     Gateway = iota // API Gateway HTTP API, payload format 2.0
 	RESTAPI                    // API Gateway REST API, format 1.0
 	ALB                        // application load balancer with multi-value headers
-	ALBSingle                  // the same without them
+	ALBSingle                  // the same without multi-value headers
 	FunctionURL                // Lambda function URL, format 2.0
 )
 
-// Stage is the stage of API Gateway; "" is $default, whose name is not part of the path.
+// Stage is the stage of API Gateway. "" is $default, whose name is not part of the path.
 type Stage string
 
-// Event makes the event that a gateway sends for a request. The client's address is r.RemoteAddr.
+// Event returns a gateway's event for a request. The client's address is r.RemoteAddr.
 func Event(g Gateway, stage Stage, r *http.Request) ([]byte, error) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -50,7 +50,7 @@ func Event(g Gateway, stage Stage, r *http.Request) ([]byte, error) {
 	h.Set("X-Amzn-Trace-Id", "Root=1-00000000-000000000000000000000000")
 	switch g {
 	case HTTPAPI:
-		path := r.URL.Path // this gateway alone hands the path over decoded
+		path := r.URL.Path // only this gateway decodes the path
 		if stage != "" {
 			path = "/" + string(stage) + path
 		}
@@ -84,7 +84,7 @@ func Event(g Gateway, stage Stage, r *http.Request) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// version2 is payload format 2.0: one string a header, cookies apart, the query as it came.
+// version2 is payload format 2.0: one string per header, separate cookies, the query unchanged.
 func version2(r *http.Request, h http.Header, path, stage, domain, peer, body string, encoded bool) events.APIGatewayV2HTTPRequest {
 	var cookies []string
 	for _, line := range h.Values("Cookie") {
@@ -113,7 +113,7 @@ func version2(r *http.Request, h http.Header, path, stage, domain, peer, body st
 	}
 }
 
-// last keeps the last value of each, as gateways do where they have room for one.
+// last keeps the last value of each, like gateways without multi-value headers.
 func last(m map[string][]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range m {

@@ -20,24 +20,24 @@ import (
 type Program struct {
 	Name    string
 	Path    string        // of the built program
-	Root    string        // the process' root folder, of which Path is then a file; "": this machine's
-	Env     []string      // NAME=value; nothing of this process' environment is passed on
-	Timeout time.Duration // of an invocation; zero: 30 s
-	Output  io.Writer     // what the program writes; nil drops it
-	Thawed  bool          // leave the process running between invocations
+	Root    string        // root folder of the process, which contains Path; "": this machine's
+	Env     []string      // NAME=value; the environment of this process is not passed on
+	Timeout time.Duration // per invocation; zero: 30 s
+	Output  io.Writer     // output of the program; nil discards it
+	Thawed  bool          // keep the process running between invocations
 }
 
-// Sandbox is one process of a function: it takes one invocation at a time.
+// Sandbox is one process of a function. It handles one invocation at a time.
 type Sandbox struct {
-	Init time.Duration // from the start of the process to its first question for an invocation
+	Init time.Duration // from the start of the process to its first request for an invocation
 
 	program Program
 	process *exec.Cmd
 	server  *http.Server
 	work    chan *invocation
 	asked   chan struct{} // the process waits for work
-	failed  chan error    // the process says that it cannot start
-	ended   chan struct{} // the process is gone
+	failed  chan error    // the process reports that it cannot start
+	ended   chan struct{} // the process has ended
 	waitErr error
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ type Sandbox struct {
 	count   int
 }
 
-// invocation is one payload and what becomes of it.
+// invocation is one payload and its result.
 type invocation struct {
 	id       string
 	payload  []byte
@@ -57,15 +57,15 @@ type answer struct {
 	body   io.Reader // read to its end before the process hears that it was taken
 	header http.Header
 	fault  *Fault
-	done   chan struct{} // closed when body is no longer read
-	// trailer is what came after the body, once that is read.
+	done   chan struct{} // read to its end before the process gets its response
+	// trailer returns the trailer, once the body was read.
 	trailer func() http.Header
 }
 
-// initPatience is how long Lambda waits for the first question.
+// initPatience is Lambda's time limit for the first request.
 const initPatience = 10 * time.Second
 
-// Start starts a process and waits until it asks for an invocation.
+// Start starts a process and waits until it requests an invocation.
 func Start(ctx context.Context, p Program) (*Sandbox, error) {
 	if p.Timeout == 0 {
 		p.Timeout = 30 * time.Second
@@ -121,10 +121,10 @@ func cause(err error) error {
 	return err
 }
 
-// PID is the process id.
+// PID returns the process id.
 func (s *Sandbox) PID() int { return s.process.Process.Pid }
 
-// Alive tells whether the process can take another invocation.
+// Alive reports whether the process can take another invocation.
 func (s *Sandbox) Alive() bool {
 	select {
 	case <-s.ended:
@@ -136,9 +136,9 @@ func (s *Sandbox) Alive() bool {
 
 // Close ends the process.
 func (s *Sandbox) Close() {
-	_ = s.process.Process.Kill() // an error says that it has ended
+	_ = s.process.Process.Kill() // an error means that it has ended
 	<-s.ended
-	_ = s.server.Close() // closes listeners and connections; nobody needs their errors
+	_ = s.server.Close() // closes listeners and connections; errors do not matter
 }
 
 func (s *Sandbox) freeze() { s.signal(syscall.SIGSTOP) }
@@ -146,11 +146,11 @@ func (s *Sandbox) thaw()   { s.signal(syscall.SIGCONT) }
 
 func (s *Sandbox) signal(sig syscall.Signal) {
 	if !s.program.Thawed {
-		_ = s.process.Process.Signal(sig) // an error says that it has ended
+		_ = s.process.Process.Signal(sig) // an error means that it has ended
 	}
 }
 
-// next blocks until there is an invocation. Its arrival completes the one before.
+// next blocks until there is an invocation. A request for the next one completes the previous one.
 func (s *Sandbox) next(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.asked <- struct{}{}:
@@ -166,12 +166,12 @@ func (s *Sandbox) next(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(v.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-central-1:123456789012:function:"+s.program.Name)
 		h.Set("Lambda-Runtime-Trace-Id", "Root=1-00000000-000000000000000000000000;Sampled=0")
-		_, _ = w.Write(v.payload) // a process that is gone shows by its end
+		_, _ = w.Write(v.payload) // the end of the process shows that it is gone
 	case <-r.Context().Done():
 	}
 }
 
-// take is the invocation with the id of the path, if it still waits for its answer.
+// take returns the invocation with the id in the path, if it still waits for its response.
 func (s *Sandbox) take(w http.ResponseWriter, r *http.Request) *invocation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,7 +208,7 @@ func (s *Sandbox) initError(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// Fault is what a function reports instead of an answer.
+// Fault is an error that a function reports instead of a response.
 type Fault struct {
 	Type    string `json:"errorType"`
 	Message string `json:"errorMessage"`

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// personalManifest is that of a plugin for users: with a token where "token" is said, with OAuth where an address is.
+// personalManifest is the manifest of a plugin for users, with a token if args contain "token", with OAuth if they
+// contain a URL.
 func personalManifest(args []string) object {
 	out := object{"name": "personal", "displayName": "Personal", "version": "1.0.0", "protocolVersion": "1.2", "description": "For users",
 		"capabilities":          object{"userReadSync": true, "userRecommendationProvider": true, "externalIdSource": "personal", "wantsDetailedProgress": slices.Contains(args, "detailed")},
@@ -23,14 +24,14 @@ func personalManifest(args []string) object {
 	return out
 }
 
-// ask asks Longbox for something and waits for its answer, which it returns as it is.
+// ask sends a request to Longbox and returns its raw response.
 func (p *plugin) ask(method string, params any) json.RawMessage {
 	say(object{"jsonrpc": "2.0", "id": "mine", "method": method, "params": params})
 	p.in.Scan()
 	return json.RawMessage(p.in.Bytes())
 }
 
-// get is what the plugin keeps under a key, in JSON.
+// get returns the stored value of a key, in JSON.
 func (p *plugin) get(key string) json.RawMessage {
 	var m struct {
 		Result struct{ Data json.RawMessage }
@@ -43,8 +44,8 @@ func (p *plugin) get(key string) json.RawMessage {
 
 func (p *plugin) set(key string, data any) { p.ask("storage/set", object{"key": key, "data": data}) }
 
-// personal answers what is asked for a user. The user's config "fails" names a method that does; what was pushed is
-// kept under "pushed", and what is pulled is the user's config "remote".
+// personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, and "remote"
+// is what is pulled. Pushed data is stored under "pushed".
 func (p *plugin) personal(m message) (any, *failure, bool) {
 	var init struct {
 		UserConfig struct {
@@ -63,7 +64,7 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		return nil, &failure{Code: -32004, Message: m.Method + " fails with " + init.Credentials["access_token"]}, true
 	}
 	switch m.Method {
-	case "test/calls": // asks for one after the other, and answers with what it was told
+	case "test/calls": // sends these requests one after the other, and returns the responses
 		var in struct {
 			Calls []struct {
 				Method string
@@ -92,7 +93,7 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 			panic(err)
 		}
 		all := init.UserConfig.Remote
-		if len(all) > 1 && in.Cursor == "" { // in two parts
+		if len(all) > 1 && in.Cursor == "" { // in two pages
 			return object{"entries": all[:1], "nextCursor": "rest", "hasMore": true}, nil, true
 		}
 		if in.Cursor == "rest" {

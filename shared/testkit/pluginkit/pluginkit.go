@@ -1,4 +1,4 @@
-// Package pluginkit is a plugin for tests: a test's own program, run once more.
+// Package pluginkit is a plugin for tests. The test's own program runs again as the plugin.
 package pluginkit
 
 import (
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// argument is the first one of a test's program when it is to be the plugin.
+// argument is the first argument of a test program that runs as the plugin.
 const argument = "longbox-test-plugin"
 
-// Main becomes the plugin where the program was started as one, and does not return then. Call it in TestMain.
+// Main runs the plugin if the program was started as one, and then does not return. Call it in TestMain.
 func Main() {
 	if len(os.Args) > 1 && os.Args[1] == argument {
 		serve(os.Args[2:])
@@ -24,7 +24,7 @@ func Main() {
 	}
 }
 
-// Command is what starts the plugin.
+// Command returns the command that starts the plugin.
 func Command(args ...string) (command string, all []string, err error) {
 	command, err = os.Executable()
 	return command, append([]string{argument}, args...), err
@@ -42,10 +42,10 @@ type plugin struct {
 	in    *bufio.Scanner
 	init  json.RawMessage
 	count int
-	later message // what it serves with another request
+	later message // served together with another request
 }
 
-// serve answers requests until it is told to shut down. The first argument may be a way of going wrong at once.
+// serve answers requests until shutdown. The first argument may select a failure at the start.
 func serve(args []string) {
 	if len(args) > 0 {
 		switch args[0] {
@@ -54,7 +54,7 @@ func serve(args []string) {
 			os.Exit(3)
 		case "mute":
 			time.Sleep(time.Hour)
-		case "lingers": // what has left the group of the plugin, and holds its output open
+		case "lingers": // starts a process outside the plugin's group that holds its output open
 			time.Sleep(5 * time.Second)
 			os.Exit(0)
 		}
@@ -67,7 +67,7 @@ func serve(args []string) {
 			panic(err)
 		}
 		if m.Method == "" {
-			continue // an answer that it does not wait for
+			continue // a response that it does not wait for
 		}
 		result, failure := p.answer(m, args)
 		if m.Method == "test/hang" || m.Method == "test/later" {
@@ -92,7 +92,7 @@ func say(m any) {
 	if err != nil {
 		panic(err)
 	}
-	_, _ = os.Stdout.Write(append(line, '\n')) // whoever does not listen has ended it
+	_, _ = os.Stdout.Write(append(line, '\n')) // a closed pipe means that the plugin is being ended
 }
 
 type failure struct {
@@ -103,7 +103,7 @@ type failure struct {
 
 type object = map[string]any
 
-// answer is what the plugin knows: the series 1 and 2 and the book 1, by its method's name.
+// answer answers a request by its method, with the series 1 and 2 and the book 1.
 func (p *plugin) answer(m message, args []string) (any, *failure) {
 	p.count++
 	var in struct {
@@ -206,18 +206,18 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 	return p.odd(m, in.Path)
 }
 
-// configured is a text of the plugin's config.
+// configured returns a text of the plugin's config.
 func (p *plugin) configured(name string) string {
 	var init struct{ Config map[string]any }
-	_ = json.Unmarshal(p.init, &init) // none, where it is not started with one
+	_ = json.Unmarshal(p.init, &init) // empty without a config
 	text, _ := init.Config[name].(string)
 	return text
 }
 
-// credential is one that the plugin was given when it initialized.
+// credential returns a credential that the plugin got with initialize.
 func (p *plugin) credential(name string) string {
 	var init struct{ Credentials map[string]string }
-	_ = json.Unmarshal(p.init, &init) // none, where it was given none
+	_ = json.Unmarshal(p.init, &init) // empty without credentials
 	return init.Credentials[name]
 }
 
@@ -251,7 +251,7 @@ var book = object{"externalId": "1", "externalUrl": "https://example.org/b/1", "
 	"awards": []any{object{"name": "A Prize", "year": 2002, "won": true}},
 	"covers": []any{object{"url": "http://127.0.0.1/small.jpg", "size": "small"}, object{"url": "http://127.0.0.1/large.jpg", "size": "large"}}}
 
-// odd are requests that show how Longbox copes.
+// odd handles requests for special cases.
 func (p *plugin) odd(m message, path string) (any, *failure) {
 	switch m.Method {
 	case "test/init":
@@ -292,7 +292,7 @@ func (p *plugin) odd(m message, path string) (any, *failure) {
 			return nil, &failure{Code: -32603, Message: err.Error()}
 		}
 		return "written", nil
-	case "test/later": // is served with test/now
+	case "test/later": // served with test/now
 		p.later = m
 	case "test/has":
 		return p.later.Method != "", nil

@@ -7,14 +7,14 @@ import (
 
 // releasing is the config of a plugin that announces releases.
 type releasing struct {
-	Early  json.RawMessage // what it asks for as soon as it has initialized, without waiting
-	Source json.RawMessage // its manifest's releaseSource
-	Calls  []struct {      // what it asks for while it is polled
+	Early  json.RawMessage // request sent right after initialize, without waiting
+	Source json.RawMessage // releaseSource in its manifest
+	Calls  []struct {      // requests that it sends while it is polled
 		Method string
 		Params json.RawMessage
 	}
-	Result json.RawMessage // of a poll; {} where it is not said
-	Fails  string          // then it answers with this instead
+	Result json.RawMessage // of a poll; {} by default
+	Fails  string          // responds with this error instead
 }
 
 func (p *plugin) releasing() releasing {
@@ -33,7 +33,7 @@ func (p *plugin) releaseManifest() object {
 	return object{"name": "releases", "displayName": "Releases", "version": "1.0.0", "protocolVersion": "1.2", "capabilities": object{"releaseSource": source}}
 }
 
-// early asks for what the config says.
+// early sends the configured request.
 func (p *plugin) early() {
 	var init struct{ Config releasing }
 	if json.Unmarshal(p.init, &init) == nil && init.Config.Early != nil {
@@ -41,8 +41,8 @@ func (p *plugin) early() {
 	}
 }
 
-// poll asks for what the config says, in which "$source" is the source that is polled. The answers are in the etag,
-// where the config says no result.
+// poll sends the configured requests, with "$source" replaced by the polled source. Without a configured result, it
+// returns the responses in the etag.
 func (p *plugin) poll(params json.RawMessage) (any, *failure) {
 	var in struct{ SourceID string }
 	if err := json.Unmarshal(params, &in); err != nil {

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// The codes of a block, in the order in which its table has their lengths.
+// Codes of a block, in the order of its table.
 const (
-	codeMain     = iota // literals, lengths and what is special
+	codeMain     = iota // literals, lengths and special symbols
 	codeDistance        // slots of distances
 	codeLow             // the lowest four bits of large distances
-	codeLength          // slots of lengths after a distance that is known
+	codeLength          // slots of lengths after a known distance
 	codes
 )
 
@@ -19,13 +19,13 @@ var codeSize = [codes]int{306, 64, 16, 44}
 const (
 	longestCode = 15 // bits
 
-	repeatFew, repeatMany = 16, 17 // of the table: the length before, 3 to 10 or 11 to 138 times
+	repeatFew, repeatMany = 16, 17 // in the table: repeat the previous length 3 to 10 or 11 to 138 times
 	zeroFew, zeroMany     = 18, 19
 	tableSymbols          = 20
 )
 
-// writeBlock writes the tokens as one block: header, the lengths of its four codes unless those of the block before it
-// serve, which can be another file's; symbols.
+// writeBlock writes the tokens as one block: header, the lengths of its four codes, unless those of the previous block
+// (possibly of another file) are good enough, and symbols.
 func (p *Writer) writeBlock(last bool) {
 	var frequency [codes][]int
 	for i, n := range codeSize {
@@ -65,10 +65,10 @@ type word struct {
 	length uint8
 }
 
-// tableBits is about what a table costs: a block of little keeps the one before it.
+// tableBits is the approximate size of a table: a small block keeps the previous one.
 const tableBits = 1000
 
-// cost is how many bits symbols that occur so often take in a code; very many where it lacks one of them.
+// cost returns how many bits symbols with these frequencies take in a code; very many if it lacks one of them.
 func cost(frequency []int, code []word) (bits int) {
 	for s, n := range frequency {
 		if n > 0 && (code == nil || code[s].length == 0) {
@@ -81,8 +81,8 @@ func cost(frequency []int, code []word) (bits int) {
 	return bits
 }
 
-// codeLengths makes a Huffman code for symbols that occur so often: the length of each one's, 0 where it does not
-// occur. It is always a complete code of at least two symbols, for some readers take no other.
+// codeLengths builds a Huffman code for symbols with these frequencies and returns the lengths, 0 for unused symbols.
+// The code is always complete and has at least two symbols, because some readers accept no other.
 func codeLengths(frequency []int) []uint8 {
 	frequency = slices.Clone(frequency)
 	var used []int
@@ -102,7 +102,7 @@ func codeLengths(frequency []int) []uint8 {
 		if longest <= longestCode {
 			return lengths
 		}
-		for _, s := range used { // Evened out until the rarest is not so deep.
+		for _, s := range used { // Flatten the frequencies until the rarest symbol is not too deep.
 			frequency[s] = (frequency[s] + 1) / 2
 		}
 	}
@@ -115,7 +115,7 @@ func huffman(frequency, used []int) (lengths []uint8, longest uint8) {
 	for _, s := range used {
 		nodes = append(nodes, node{weight: frequency[s]})
 	}
-	// Leaves and joined nodes are two queues, each in the order of weights.
+	// Leaves and joined nodes are two queues, each sorted by weight.
 	leaf, joined := 0, len(used)
 	lightest := func() int {
 		if leaf < len(used) && (joined == len(nodes) || nodes[leaf].weight <= nodes[joined].weight) {
@@ -141,7 +141,7 @@ func huffman(frequency, used []int) (lengths []uint8, longest uint8) {
 	return lengths, slices.Max(depth)
 }
 
-// canonical numbers the words of each length in the order of their symbols, as the reader will.
+// canonical numbers the words of each length in symbol order, like the reader.
 func canonical(lengths []uint8) []word {
 	out := make([]word, len(lengths))
 	next := uint32(0)
@@ -157,12 +157,12 @@ func canonical(lengths []uint8) []word {
 	return out
 }
 
-// run is a symbol of the table with what is added to it.
+// run is a symbol of the table with its extra bits.
 type run struct {
 	symbol, extra, bits int
 }
 
-// writeTable writes the lengths of the codes in a code of their own, whose lengths take four bits each.
+// writeTable writes the lengths of the codes with a code of their own, whose lengths take four bits each.
 func writeTable(w *bitWriter, table []uint8) {
 	var runs []run
 	for i := 0; i < len(table); {
@@ -174,7 +174,7 @@ func writeTable(w *bitWriter, table []uint8) {
 		if table[i] == 0 {
 			few, many = zeroFew, zeroMany
 		} else if i == 0 || table[i-1] != table[i] {
-			n = 1 // A repetition needs the length that it repeats.
+			n = 1 // A repetition needs a length to repeat.
 		}
 		switch {
 		case n >= 11:
@@ -198,12 +198,12 @@ func writeTable(w *bitWriter, table []uint8) {
 			zeros++
 		}
 		switch {
-		case zeros >= 3: // 15 and how many, less 2
+		case zeros >= 3: // 15 and the count, less 2
 			w.put(15, 4)
 			w.put(uint32(zeros-2), 4)
 			i += zeros
 			continue
-		case lengths[i] == 15: // 15 and none
+		case lengths[i] == 15: // 15 and a zero count
 			w.put(15, 4)
 			w.put(0, 4)
 		default:
@@ -222,7 +222,7 @@ func writeTable(w *bitWriter, table []uint8) {
 type bitWriter struct {
 	bytes []byte
 	acc   uint64
-	n     int // bits in acc that are not written
+	n     int // bits in acc that are not yet written
 }
 
 func (w *bitWriter) word(c word) { w.put(c.bits, int(c.length)) }
@@ -236,17 +236,17 @@ func (w *bitWriter) put(v uint32, n int) {
 	}
 }
 
-// blockHeader is the size of the longest: flags, checksum and three bytes of the block's size.
+// blockHeader is the maximum size: flags, checksum and three bytes of the block's size.
 const blockHeader = 5
 
-// begin leaves room for a block's header and returns where it is.
+// begin reserves space for a block's header and returns its position.
 func (w *bitWriter) begin() int {
 	w.bytes = append(w.bytes, make([]byte, blockHeader)...)
 	return len(w.bytes) - blockHeader
 }
 
-// end fills the last byte and writes the header: how many bits of that byte count, how many bytes the size has,
-// whether the file ends here and whether a table stands at the beginning.
+// end fills the last byte and writes the header: the used bits of that byte, the size of the block size, whether the
+// file ends here, and whether the block starts with a table.
 func (w *bitWriter) end(start int, last, table bool) {
 	valid := w.n % 8
 	if valid == 0 {

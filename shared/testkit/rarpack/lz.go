@@ -7,33 +7,33 @@ import (
 )
 
 const (
-	minMatch = 5    // bytes: three of them can be implied by the distance, and the stream states at least two
-	maxMatch = 4097 // that the stream can state
+	minMatch = 5    // bytes: the distance can imply three of them, and the stream states at least two
+	maxMatch = 4097 // maximum in the stream
 
 	hashBits    = 18
 	blockTokens = 1 << 16
 )
 
-// token is a literal (distance 0, the byte in length) or the repetition of length bytes from distance bytes back.
+// token is a literal (distance 0, the byte in length) or a repetition of length bytes from distance bytes back.
 type token struct {
 	length   uint16
 	distance uint32
 }
 
-// finder finds repetitions in what it was given and what stood before.
+// finder finds repetitions in the current file and the data before it.
 type finder struct {
 	reach int
-	past  []byte // the file at hand and what stood before it
-	start uint32 // of past in all that was given, modulo 2^32: only differences of places count
+	past  []byte // the current file and the data before it
+	start uint32 // offset of past in all data, modulo 2^32: only differences matter
 	table [1 << hashBits]uint32
 
-	// The stream's memory, which outlives blocks and, in a solid archive, files.
-	recent [4]uint32 // distances, the last one first
+	// State of the stream, which persists across blocks and, in a solid archive, across files.
+	recent [4]uint32 // distances, the latest one first
 	length uint16    // of the last repetition
 	code   [codes][]word
 }
 
-// forget makes the next file one that needs none before it.
+// forget makes the next file independent of earlier ones.
 func (f *finder) forget() {
 	f.start += uint32(len(f.past))
 	f.past = f.past[:0]
@@ -41,7 +41,7 @@ func (f *finder) forget() {
 	f.code = [codes][]word{}
 }
 
-// take appends a file to the past, of which no more than the reach is kept, and returns where it begins there.
+// take appends a file to the past, which is limited to the reach, and returns its position there.
 func (f *finder) take(data []byte) (at int) {
 	if old := len(f.past) - f.reach; old > f.reach {
 		f.past = slices.Delete(f.past, 0, old)
@@ -52,7 +52,7 @@ func (f *finder) take(data []byte) (at int) {
 	return at
 }
 
-// seen remembers a place of the past and returns how far before it the same bytes may stand; 0 if nowhere.
+// seen records a position of the past and returns how far before it the same bytes may be, or 0.
 func (f *finder) seen(at int) (distance uint32) {
 	if len(f.past)-at < 8 {
 		return 0
@@ -67,7 +67,7 @@ func (f *finder) seen(at int) (distance uint32) {
 	return distance
 }
 
-// match is the repetition at a place of the past; 0 bytes where there is none.
+// match returns the repetition at a position of the past, of 0 bytes if there is none.
 func (f *finder) match(at int) (length int, distance uint32) {
 	if distance = f.seen(at); distance == 0 {
 		return 0, 0
@@ -87,8 +87,8 @@ func (p *Writer) pack(data []byte) []byte {
 	p.packed.bytes = p.packed.bytes[:0]
 	at := p.take(data)
 	for misses := 0; at < len(p.past); {
-		// Where nothing is found for long, as within a JPEG, fewer places are looked at: that is fast, and what stood
-		// before is not crowded out of the table. In turns every place is, so that two passages meet however they lie.
+		// After many misses, as within a JPEG, fewer positions are checked. That is fast, and keeps earlier entries in
+		// the table. From time to time every position is checked, so that two passages match at any alignment.
 		const stride, longest = 32, 16
 		step := min(1+misses/stride%longest, len(p.past)-at)
 		if length, distance := p.match(at); length > 0 {
@@ -109,7 +109,7 @@ func (p *Writer) pack(data []byte) []byte {
 	return p.packed.bytes
 }
 
-// add appends a token to the block, after writing it if it is full: the last one of a file is written as such.
+// add appends a token to the block. It writes a full block first, so that the last block of a file is written as such.
 func (p *Writer) add(t token) {
 	if len(p.tokens) == blockTokens {
 		p.writeBlock(false)
@@ -117,14 +117,14 @@ func (p *Writer) add(t token) {
 	p.tokens = append(p.tokens, t)
 }
 
-// The symbols of the main code above the 256 literals; 256 would begin a filter.
+// Symbols of the main code above the 256 literals; 256 would start a filter.
 const (
-	symbolAgain  = 257 // the last distance and the last length
-	symbolRecent = 258 // to 261: one of the last four distances; the length follows in a code of its own
+	symbolAgain  = 257 // the last distance and length
+	symbolRecent = 258 // to 261: one of the last four distances; the length follows in its own code
 	symbolMatch  = 262 // to 305: the slot of the length; the distance follows
 )
 
-// symbols gives a token as the symbols of the four codes and the bits between them.
+// symbols emits a token as symbols of the four codes and the bits between them.
 func (f *finder) symbols(t token, emit func(code, symbol int), extra func(value uint32, n int)) {
 	if t.distance == 0 {
 		emit(codeMain, int(t.length))
@@ -148,7 +148,7 @@ func (f *finder) symbols(t token, emit func(code, symbol int), extra func(value 
 	copy(f.recent[1:], f.recent[:])
 	f.recent[0] = t.distance
 	length := uint32(t.length)
-	// Such a repetition is worth its bits only from a length on, and what is stated is less by that.
+	// A repetition this far is only worth its bits above a minimum length, so the stated length is smaller.
 	for _, far := range []uint32{0x100, 0x2000, 0x40000} {
 		if t.distance > far {
 			length--
@@ -159,7 +159,7 @@ func (f *finder) symbols(t token, emit func(code, symbol int), extra func(value 
 	extra(value, n)
 	slot, value, n = distanceSlot(t.distance)
 	emit(codeDistance, slot)
-	if n >= 4 { // The lowest four bits have a code of their own.
+	if n >= 4 { // The lowest four bits have their own code.
 		extra(value>>4, n-4)
 		emit(codeLow, int(value&15))
 		return
@@ -167,8 +167,8 @@ func (f *finder) symbols(t token, emit func(code, symbol int), extra func(value 
 	extra(value, n)
 }
 
-// lengthSlot is a length as its slot and what is added within it: 0 to 7 are themselves, then four slots to a power of
-// two.
+// lengthSlot returns the slot of a length and its extra bits: 0 to 7 are slots themselves, then there are four slots
+// per power of two.
 func lengthSlot(length uint32) (slot int, extra uint32, n int) {
 	v := length - 2
 	if v < 8 {
@@ -178,8 +178,8 @@ func lengthSlot(length uint32) (slot int, extra uint32, n int) {
 	return 4*(n+1) + int(v>>n&3), v & (1<<n - 1), n
 }
 
-// distanceSlot is a distance as its slot and what is added within it: 1 to 4 are themselves, then two slots to a power
-// of two.
+// distanceSlot returns the slot of a distance and its extra bits: 1 to 4 are slots themselves, then there are two slots
+// per power of two.
 func distanceSlot(distance uint32) (slot int, extra uint32, n int) {
 	v := distance - 1
 	if v < 4 {

@@ -1,9 +1,9 @@
-// Package rarpack writes compressed RAR 5.0 archives, solid or not, for tests and benchmarks: no free program packs
-// them.
+// Package rarpack writes compressed RAR 5.0 archives, solid or not, for tests and benchmarks: no free program does.
 //
-// The container is that of the "RAR 5.0 archive format" technical note (https://www.rarlab.com/technote.htm). The note
-// leaves out the compressed stream; lz.go and block.go write it as every reader of version 5.0 understands it: matches
-// found greedily, literals and lengths in Huffman codes of each block's own. Not written: filters, encryption, volumes.
+// The container follows the "RAR 5.0 archive format" technical note (https://www.rarlab.com/technote.htm). The note
+// does not describe the compressed stream. lz.go and block.go write it as all readers of version 5.0 understand it:
+// greedy matches, and Huffman codes per block for literals and lengths. Filters, encryption and volumes are not
+// supported.
 package rarpack
 
 import (
@@ -16,25 +16,25 @@ import (
 	"math/bits"
 )
 
-// minDictionary is the smallest dictionary that a header can state (note, "Compression information").
+// minDictionary is the smallest dictionary of the format (note, "Compression information").
 const minDictionary = 128 << 10
 
 // Options say how an archive is packed.
 type Options struct {
-	Solid      bool  // a file may repeat what stood in those before it
+	Solid      bool  // a file may repeat data of earlier files
 	Dictionary int64 // bytes, a power of two, which readers must keep; 0 for minDictionary
-	// Reach is how far back repetitions are sought: at most, and by default, the dictionary. Less packs large files of
-	// little repetition into an archive of their size, whatever dictionary it states.
+	// Reach is how far back repetitions are searched. The maximum and default is the dictionary. A smaller reach packs
+	// large files with few repetitions into an archive of about their size, whatever its dictionary.
 	Reach int
 }
 
-// Writer packs files one after another. It holds one file and twice the reach of what stood before it.
+// Writer packs files one after another. It holds one file and twice the reach of data before it.
 type Writer struct {
 	w     io.Writer
 	o     Options
-	files int // that are compressed
+	files int // compressed files
 	finder
-	tokens []token // of the block at hand
+	tokens []token // of the current block
 	packed bitWriter
 }
 
@@ -46,7 +46,7 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if o.Dictionary < minDictionary || o.Dictionary > 4<<30 || bits.OnesCount64(uint64(o.Dictionary)) != 1 {
 		return nil, fmt.Errorf("rarpack: a dictionary of %d bytes cannot be stated", o.Dictionary)
 	}
-	// A repetition from the whole dictionary would be copied from the byte that it overwrites.
+	// A repetition from a full dictionary back would be copied from the byte that it overwrites.
 	if o.Reach <= 0 || int64(o.Reach) >= o.Dictionary {
 		o.Reach = int(o.Dictionary - 1)
 	}
@@ -91,7 +91,7 @@ func (p *Writer) Add(name string, data []byte) error {
 	return err
 }
 
-// Close writes the end header. It does not close the writer below.
+// Close writes the end header. It does not close the underlying writer.
 func (p *Writer) Close() error {
 	const end = 5
 	return p.header(end, 0, 0)
@@ -99,14 +99,14 @@ func (p *Writer) Close() error {
 
 func (p *Writer) header(fields ...uint64) error { return p.block(numbers(fields...)) }
 
-// block writes a header from its type on: checksum and size precede it (note, "General archive block format").
+// block writes a header with its checksum and size (note, "General archive block format").
 func (p *Writer) block(body []byte) error {
 	h := append(numbers(uint64(len(body))), body...)
 	_, err := p.w.Write(append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(h)), h...))
 	return err
 }
 
-// numbers are vints: seven bits to a byte, the lowest first (note, "Data types").
+// numbers encodes vints: seven bits per byte, the lowest first (note, "Data types").
 func numbers(fields ...uint64) (b []byte) {
 	for _, n := range fields {
 		b = binary.AppendUvarint(b, n)
@@ -114,13 +114,13 @@ func numbers(fields ...uint64) (b []byte) {
 	return b
 }
 
-// File is one file of an archive that Archive makes.
+// File is one file for Archive.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Archive is an archive in memory.
+// Archive builds an archive in memory.
 func Archive(o Options, files ...File) ([]byte, error) {
 	var b bytes.Buffer
 	p, err := NewWriter(&b, o)

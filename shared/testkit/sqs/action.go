@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// input has the members of every action that is spoken.
+// input has the members of all supported actions.
 type input struct {
 	QueueName                   string
 	QueueURL                    string `json:"QueueUrl"`
@@ -75,7 +75,7 @@ var actions = map[string]func(s *Server, in input) (any, error){
 	},
 }
 
-// find is the queue that a request names, by the last part of its URL.
+// find returns the queue of a request, by the last part of its URL.
 func (s *Server) find(in input) (*queue, error) {
 	name := in.QueueURL[strings.LastIndex(in.QueueURL, "/")+1:]
 	if in.QueueURL == "" {
@@ -87,7 +87,7 @@ func (s *Server) find(in input) (*queue, error) {
 	return nil, &fail{400, "QueueDoesNotExist", "The specified queue does not exist."}
 }
 
-// each does one of the batch actions, with an answer for every entry.
+// each runs a batch action, with a result for every entry.
 func (s *Server) each(in input, do func(q *queue, i int) (map[string]string, error)) (any, error) {
 	q, err := s.find(in)
 	if err != nil {
@@ -193,6 +193,6 @@ func purge(s *Server, in input) (any, error) {
 func arn(name string) string { return "arn:aws:sqs:us-east-1:" + account + ":" + name }
 
 func sum(body string) string {
-	h := md5.Sum([]byte(body)) // what the protocol asks for
+	h := md5.Sum([]byte(body)) // required by the protocol
 	return hex.EncodeToString(h[:])
 }

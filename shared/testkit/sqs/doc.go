@@ -1,6 +1,6 @@
-// Package sqs is a server that speaks the JSON protocol of SQS, for tests: standard queues with visibility, long
-// polls, receive counts, delays and dead-letter queues, and faults that the real service has too rarely to test with:
-// it duplicates, delays, reorders and loses messages by a seeded chance, and refuses requests.
+// Package sqs is a server with the JSON protocol of SQS, for tests: standard queues with visibility timeouts, long
+// polls, receive counts, delays and dead-letter queues. It also injects faults that are too rare in the real service:
+// it duplicates, delays, reorders and loses messages with a seeded probability, and refuses requests.
 //
-// It keeps everything in memory and believes every signature; that a request has one is checked.
+// It keeps everything in memory. Requests must be signed, but signatures are not verified.
 package sqs

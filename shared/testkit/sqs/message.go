@@ -14,14 +14,14 @@ const maxBody = 256 << 10
 type queue struct {
 	name        string
 	visibility  time.Duration
-	dead        string // name of the queue for what was received more than maxReceives times
+	dead        string // name of the dead-letter queue for messages received more than maxReceives times
 	maxReceives int
 	messages    []*message
 }
 
 type message struct {
 	id, body string
-	source   string // queue that it died in
+	source   string // original queue of a dead message
 	receipts []string
 	visible  time.Time
 	receives int
@@ -40,7 +40,7 @@ func (q *queue) count(now time.Time) (visible, hidden int) {
 	return visible, hidden
 }
 
-// send keeps a message, with the faults that befall it.
+// send stores a message, with injected faults.
 func (s *Server) send(q *queue, body string, delay int) (string, error) {
 	if body == "" || len(body) > maxBody || delay < 0 || delay > 900 {
 		return "", invalid("a message has 1 to 262144 bytes and a delay of 0 to 900 s")
@@ -66,7 +66,7 @@ func (s *Server) send(q *queue, body string, delay int) (string, error) {
 
 func (s *Server) wake() { close(s.changed); s.changed = make(chan struct{}) }
 
-// extend sets when a held message becomes visible. Without a time the queue's own counts.
+// extend sets when a held message becomes visible.
 func (s *Server) extend(q *queue, receipt string, seconds *int) error {
 	switch {
 	case seconds == nil:
@@ -86,7 +86,7 @@ func (s *Server) extend(q *queue, receipt string, seconds *int) error {
 	return nil
 }
 
-// remove deletes a message by any of its receipts; one that is gone already is no error, as in SQS.
+// remove deletes a message by any of its receipts. A missing message is no error, as in SQS.
 func (q *queue) remove(receipt string) error {
 	if _, err := uuid.Parse(receipt); err != nil {
 		return &fail{400, "ReceiptHandleIsInvalid", "The receipt handle is not valid."}
@@ -101,7 +101,7 @@ func (q *queue) holding(receipt string) int {
 	return slices.IndexFunc(q.messages, func(m *message) bool { return slices.Contains(m.receipts, receipt) })
 }
 
-// receive is ReceiveMessage: it waits for the first visible message as long as the request says.
+// receive is ReceiveMessage. It waits for the first visible message as long as the request says.
 func (s *Server) receive(ctx context.Context, in input) (any, error) {
 	if in.WaitTimeSeconds < 0 || in.WaitTimeSeconds > 20 || in.MaxNumberOfMessages < 0 || in.MaxNumberOfMessages > 10 {
 		return nil, invalid("WaitTimeSeconds is 0 to 20, MaxNumberOfMessages 1 to 10")
@@ -132,7 +132,7 @@ func (s *Server) receive(ctx context.Context, in input) (any, error) {
 	}
 }
 
-// next is when the first hidden message becomes visible.
+// next returns when the first hidden message becomes visible.
 func (q *queue) next() (at time.Time) {
 	for _, m := range q.messages {
 		if at.IsZero() || m.visible.Before(at) {
@@ -142,7 +142,7 @@ func (q *queue) next() (at time.Time) {
 	return at
 }
 
-// take hides up to n visible messages and shows them; those received too often go to the dead-letter queue.
+// take returns up to n visible messages and hides them. Those received too often go to the dead-letter queue.
 func (s *Server) take(q *queue, n int, visibility *int) []map[string]any {
 	now := time.Now()
 	hide := q.visibility
@@ -202,7 +202,7 @@ func (m *message) receive(now time.Time, hide time.Duration) map[string]any {
 	return map[string]any{"MessageId": m.id, "ReceiptHandle": receipt, "Body": m.body, "MD5OfBody": sum(m.body), "Attributes": attributes}
 }
 
-// Appear makes every hidden message of a queue visible, as when its time were over.
+// Appear makes every hidden message of a queue visible, as if its timeout had passed.
 func (s *Server) Appear(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ const account = "000000000000"
 
 // Server holds queues.
 type Server struct {
-	URL string // endpoint, without a slash at its end
+	URL string // endpoint, without a trailing slash
 
 	mu      sync.Mutex
 	queues  map[string]*queue
@@ -28,15 +28,15 @@ type Server struct {
 	calls   map[string]int
 }
 
-// Faults are shares between 0 and 1 of the messages that each befalls.
+// Faults are probabilities between 0 and 1, per message.
 type Faults struct {
 	Seed      uint64
-	Duplicate float64       // sent once, kept twice
-	Lose      float64       // accepted, but not kept
-	Delay     float64       // kept back, up to DelayMax
+	Duplicate float64       // sent once, stored twice
+	Lose      float64       // accepted, but not stored
+	Delay     float64       // delayed, up to DelayMax
 	DelayMax  time.Duration // of Delay
-	Reorder   bool          // any visible message is received next
-	Refuse    float64       // of requests: answered 503
+	Reorder   bool          // any visible message may be next
+	Refuse    float64       // per request: answered with 503
 }
 
 // Start serves until the test ends.
@@ -50,15 +50,15 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Fault sets what goes wrong from now on.
+// Fault sets the faults from now on.
 func (s *Server) Fault(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults, s.random = f, rand.New(rand.NewPCG(f.Seed, 7))
 }
 
-// Queue makes a queue and returns its URL. dead, where not "", is the name of the queue that takes what was received
-// more than maxReceives times.
+// Queue creates a queue and returns its URL. dead, unless "", is the name of the queue for messages received more than
+// maxReceives times.
 func (s *Server) Queue(name string, visibility time.Duration, dead string, maxReceives int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Server) Queue(name string, visibility time.Duration, dead string, maxRe
 	return s.address(name)
 }
 
-// Len counts the messages of a queue: those that can be received, and those that somebody holds or that are delayed.
+// Len counts the messages of a queue: visible ones, and hidden ones, which are held or delayed.
 func (s *Server) Len(name string) (visible, hidden int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) Calls(action string) int {
 
 func (s *Server) address(name string) string { return s.URL + "/" + account + "/" + name }
 
-// fail is an answer of the protocol's error shape.
+// fail is an error response of the protocol.
 type fail struct {
 	status  int
 	code    string
@@ -111,7 +111,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		out = map[string]string{"__type": "com.amazonaws.sqs#InternalError", "message": err.Error()}
 	}
-	_ = json.NewEncoder(w).Encode(out) // the client has gone
+	_ = json.NewEncoder(w).Encode(out) // the client may have left
 }
 
 func (s *Server) answer(r *http.Request) (any, error) {
