@@ -70,7 +70,8 @@ func writeSolidRAR(_ context.Context, path string) error {
 	}
 	return create(path, func(file *bufio.Writer) error {
 		// Each page repeats the tables of the previous page, but not its image, which repeats only after four pages.
-		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true, Dictionary: archive.Limits{}.WithDefaults().DictionaryBytes, Reach: 3 * len(pictures[0])})
+		w, err := rarpack.NewWriter(file, rarpack.Options{Solid: true,
+			Dictionary: archive.Limits{}.WithDefaults().DictionaryBytes, Reach: 3 * len(pictures[0])})
 		if err != nil {
 			return err
 		}
@@ -161,7 +162,8 @@ func (d *document) write(pictures [][]byte) {
 			d.object("<</Type/Page/Parent 2 0 R/MediaBox[0 0 480 720]/Contents %d 0 R/Resources<<>>>>", len(d.offsets))
 		} else {
 			jpg := marked(pictures[n%len(pictures)], n)
-			d.object("<</Type/XObject/Subtype/Image/Width 1600/Height 2400/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/DCTDecode/Length %d>>stream\n%s\nendstream", len(jpg), jpg)
+			d.object("<</Type/XObject/Subtype/Image/Width 1600/Height 2400/ColorSpace/DeviceRGB/BitsPerComponent 8/Filter/DCTDecode/Length %d>>stream\n%s\nendstream",
+				len(jpg), jpg)
 			const show = "480 0 0 720 0 0 cm /I Do"
 			d.object("<</Length %d>>stream\n%s\nendstream", len(show), show)
 			d.object("<</Type/Page/Parent 2 0 R/MediaBox[0 0 480 720]/Contents %d 0 R/Resources<</XObject<</I %d 0 R>>>>>>", len(d.offsets), len(d.offsets)-1)

@@ -108,7 +108,8 @@ func (e *cdnEdge) tenants(ctx context.Context) ([]*cdnTenant, error) {
 			return nil, err
 		}
 		t.tenant, t.client = c.tenant, c.client
-		if _, err := e.s.admin.Exec(ctx, "insert into library_root (tenant_id, path, bucket) values ($1, $2, $3)", t.tenant, e.s.books, e.s.bucket); err != nil {
+		if _, err := e.s.admin.Exec(ctx, "insert into library_root (tenant_id, path, bucket) values ($1, $2, $3)",
+			t.tenant, e.s.books, e.s.bucket); err != nil {
 			return nil, err
 		}
 		for range cdnBooks - 1 {
@@ -119,7 +120,8 @@ func (e *cdnEdge) tenants(ctx context.Context) ([]*cdnTenant, error) {
 		var lib struct {
 			ID uuid.UUID `json:"id"`
 		}
-		if err := t.client.call(ctx, "POST", e.api.url+"/api/v1/libraries", map[string]any{"name": name, "path": filepath.Join(e.s.books, name)}, &lib); err != nil {
+		if err := t.client.call(ctx, "POST", e.api.url+"/api/v1/libraries",
+			map[string]any{"name": name, "path": filepath.Join(e.s.books, name)}, &lib); err != nil {
 			return nil, err
 		}
 		t.lib = lib.ID

@@ -68,7 +68,8 @@ func (s *system) startEdge(ctx context.Context) (e *cdnEdge, err error) {
 		into *(*function)
 		name string
 		env  []string
-	}{{&e.api, "api", nil}, {&e.worker, "worker", nil}, {&e.function, "media", []string{"DELIVERY=redirect", "CDN_URL=" + url, "CDN_KEY_ID=" + keyID, "ORIGIN_SECRET=" + secret,
+	}{{&e.api, "api", nil}, {&e.worker, "worker", nil}, {&e.function, "media", []string{"DELIVERY=redirect",
+		"CDN_URL=" + url, "CDN_KEY_ID=" + keyID, "ORIGIN_SECRET=" + secret,
 		"CDN_PRIVATE_KEY=" + string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))}}} {
 		if *f.into, err = s.function(ctx, f.name, f.env...); err != nil {
 			return nil, err
@@ -78,11 +79,13 @@ func (s *system) startEdge(ctx context.Context) (e *cdnEdge, err error) {
 	if e.media, err = newCounter(e.function.url); err != nil {
 		return nil, err
 	}
-	bucket, err := edge.Bucket(s.media.Endpoint(), gateway.Bucket, gateway.Region, credentials.NewStaticCredentialsProvider(s.secrets.S3AccessKey, s.secrets.S3SecretKey, ""))
+	bucket, err := edge.Bucket(s.media.Endpoint(), gateway.Bucket, gateway.Region,
+		credentials.NewStaticCredentialsProvider(s.secrets.S3AccessKey, s.secrets.S3SecretKey, ""))
 	if err != nil {
 		return nil, err
 	}
-	behind, check := httptest.NewServer(bucket), httptest.NewServer(edge.Verifier{Scheme: "http", Keys: map[string]*rsa.PublicKey{keyID: &key.PublicKey}, Now: time.Now})
+	behind, check := httptest.NewServer(bucket),
+		httptest.NewServer(edge.Verifier{Scheme: "http", Keys: map[string]*rsa.PublicKey{keyID: &key.PublicKey}, Now: time.Now})
 	e.stop = append(e.stop, e.media.Close, behind.Close, check.Close)
 	dir := filepath.Join(s.data(), "cdn")
 	if err := s.account.Folder(dir); err != nil {
@@ -93,7 +96,8 @@ func (s *system) startEdge(ctx context.Context) (e *cdnEdge, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.supervisor.Start(ctx, supervise.Spec{Name: "nginx", Path: program, Args: args, Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Account: s.account,
+	p, err := s.supervisor.Start(ctx, supervise.Spec{Name: "nginx", Path: program, Args: args,
+		Env: []string{"PATH=" + os.Getenv("PATH")}, Dir: dir, Account: s.account,
 		Quiet: true, Stop: syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGTERM, Patience: time.Minute,
 		Ready: func(ctx context.Context) error {
 			a, err := e.get(ctx, url+"/")

@@ -173,7 +173,8 @@ func (r *cdnReader) address(ctx context.Context, id string, n int) (to string, r
 		}
 		r.addresses[id] = template
 	}
-	return strings.NewReplacer("{pageNumber}", strconv.Itoa(n), "{width}", strconv.Itoa(r.form.width), "{height}", "", "{format}", r.form.format).Replace(template), false, nil
+	return strings.NewReplacer("{pageNumber}", strconv.Itoa(n), "{width}", strconv.Itoa(r.form.width),
+		"{height}", "", "{format}", r.form.format).Replace(template), false, nil
 }
 
 // follow asks the function for the URL of an image, unless the browser has it.

@@ -71,7 +71,8 @@ func fairness(ctx context.Context, s *system, out *report) error {
 		if err != nil {
 			return err
 		}
-		if err := s.admin.QueryRow(ctx, "select array_agg(id) from book where tenant_id = $1 and library_id = $2", n.tenant, library).Scan(&n.books); err != nil {
+		if err := s.admin.QueryRow(ctx, "select array_agg(id) from book where tenant_id = $1 and library_id = $2",
+			n.tenant, library).Scan(&n.books); err != nil {
 			return err
 		}
 	}
@@ -91,7 +92,8 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	if err != nil {
 		return err
 	}
-	out.note("the loud one had %d answers, %d of them refused with 429, %d with 503, %d failed", noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
+	out.note("the loud one had %d answers, %d of them refused with 429, %d with 503, %d failed",
+		noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
 	out.info("list of 50, p95 alone", percentile(lists, 95), "ms")
 	out.info("list of 50, p95 beside the loud one", percentile(listsBeside, 95), "ms")
 	out.atMost("  ratio", percentile(listsBeside, 95)/percentile(lists, 95), 1.3, "x")
@@ -118,7 +120,8 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 		return err
 	}
 	var left int
-	if err := s.admin.QueryRow(ctx, "select count(*) from task where tenant_id = $1 and status in ('pending', 'running')", loud.tenant).Scan(&left); err != nil {
+	if err := s.admin.QueryRow(ctx, "select count(*) from task where tenant_id = $1 and status in ('pending', 'running')",
+		loud.tenant).Scan(&left); err != nil {
 		return err
 	}
 	out.info(fmt.Sprintf("scan of %d books alone", quietBooks), alone, "s")

@@ -34,7 +34,8 @@ func foreign(ctx context.Context, s *system, out *report) error {
 	} {
 		url := c.of.url + "/api/v1/" + c.route
 		var ids []uuid.UUID
-		if err := s.admin.QueryRow(ctx, "select array_agg(id) from (select id from "+c.table+" where tenant_id = $1 limit 200) x", theirs.tenant).Scan(&ids); err != nil {
+		if err := s.admin.QueryRow(ctx, "select array_agg(id) from (select id from "+c.table+" where tenant_id = $1 limit 200) x",
+			theirs.tenant).Scan(&ids); err != nil {
 			return err
 		}
 		var other, unknown []float64

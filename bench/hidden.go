@@ -38,7 +38,8 @@ func (s *system) hidden(ctx context.Context, out *report, c *crowd, base string)
 		}
 		some := newClient(token)
 		some.host = c.client.host
-		for _, route := range []string{"books?pageSize=50", "series?pageSize=50", "series?pageSize=50&libraryId=%s", "books?pageSize=50&page=1000", "libraries", "genres", "books/on-deck",
+		for _, route := range []string{"books?pageSize=50", "series?pageSize=50", "series?pageSize=50&libraryId=%s",
+			"books?pageSize=50&page=1000", "libraries", "genres", "books/on-deck",
 			"/series/list"} {
 			var took [2][]float64
 			for i := range 21 {

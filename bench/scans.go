@@ -53,7 +53,8 @@ func scans(ctx context.Context, s *system, out *report) error {
 }
 
 // fullScan scans n new books with a new worker and returns its peak memory in MB.
-func (s *system) fullScan(ctx context.Context, api *function, out *report, name string, n int, bar float64, env ...string) (library uuid.UUID, peak float64, err error) {
+func (s *system) fullScan(ctx context.Context, api *function, out *report, name string, n int, bar float64,
+	env ...string) (library uuid.UUID, peak float64, err error) {
 	worker, err := s.function(ctx, "worker", env...)
 	if err != nil {
 		return

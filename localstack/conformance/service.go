@@ -38,10 +38,11 @@ var services = []service{
 		return []string{"TEST_S3_ENDPOINT=http://" + p.address, "TEST_S3_ACCESS_KEY=" + access, "TEST_S3_SECRET_KEY=" + secret,
 			"TEST_S3_EVENTS=webhook", "TEST_S3_WEBHOOK=" + p.webhook}
 	}},
-	{name: "LocalStack", suites: []*suite{stores, queues, notices, books, setup}, start: localstack, health: "/_localstack/health", env: func(p place) []string {
-		return []string{"TEST_S3_ENDPOINT=http://" + p.address, "TEST_S3_ACCESS_KEY=test", "TEST_S3_SECRET_KEY=test",
-			"TEST_S3_EVENTS=sqs", "TEST_SQS_ENDPOINT=http://" + p.address}
-	}},
+	{name: "LocalStack", suites: []*suite{stores, queues, notices, books, setup}, start: localstack,
+		health: "/_localstack/health", env: func(p place) []string {
+			return []string{"TEST_S3_ENDPOINT=http://" + p.address, "TEST_S3_ACCESS_KEY=test", "TEST_S3_SECRET_KEY=test",
+				"TEST_S3_EVENTS=sqs", "TEST_SQS_ENDPOINT=http://" + p.address}
+		}},
 	{name: "SQS of testkit", suites: []*suite{queues}},
 }
 

@@ -230,7 +230,8 @@ func (p *Process) await(ctx context.Context, r *run) error {
 	default:
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s does not answer after %v (%w); it said last: %s (all of it is in %s)", p.spec.Name, p.spec.Patience, err, cmp.Or(r.tail.String(), "nothing"), p.log.path)
+		return fmt.Errorf("%s does not answer after %v (%w); it said last: %s (all of it is in %s)",
+			p.spec.Name, p.spec.Patience, err, cmp.Or(r.tail.String(), "nothing"), p.log.path)
 	}
 	return err
 }

@@ -73,7 +73,8 @@ func (a *Announcer) queue(t testing.TB) *string {
 		t.Fatal(err)
 	}
 	a.Queue.ObjectURL = *made.QueueUrl
-	found, err := c.GetQueueAttributes(t.Context(), &sqsapi.GetQueueAttributesInput{QueueUrl: made.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"QueueArn"}})
+	found, err := c.GetQueueAttributes(t.Context(), &sqsapi.GetQueueAttributesInput{QueueUrl: made.QueueUrl,
+		AttributeNames: []sqstypes.QueueAttributeName{"QueueArn"}})
 	if err != nil {
 		t.Fatal(err)
 	}

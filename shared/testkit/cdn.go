@@ -70,11 +70,13 @@ func StartCDN(t testing.TB, s3 *S3) *CDN {
 		t.Cleanup(srv.Close)
 		return srv.Listener.Addr().String()
 	}
-	bucket, err := edge.Bucket(s3.Config.MediaEndpoint, s3.Config.MediaBucket, s3.Config.Region, credentials.NewStaticCredentialsProvider(s3Access, s3Secret, ""))
+	bucket, err := edge.Bucket(s3.Config.MediaEndpoint, s3.Config.MediaBucket, s3.Config.Region,
+		credentials.NewStaticCredentialsProvider(s3Access, s3Secret, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := edge.Config{Dir: dir, Port: port, Bucket: serve(bucket), Media: serve(http.HandlerFunc(c.toMedia)), Secret: c.Config.Origin.Secrets[0], Prefix: "/cdn",
+	config := edge.Config{Dir: dir, Port: port, Bucket: serve(bucket), Media: serve(http.HandlerFunc(c.toMedia)),
+		Secret: c.Config.Origin.Secrets[0], Prefix: "/cdn",
 		Verify: serve(edge.Verifier{Scheme: "http", Keys: map[string]*rsa.PublicKey{c.Config.KeyID: &key.PublicKey},
 			Now: func() time.Time { return time.Now().Add(time.Duration(c.ahead.Load()) * time.Second) }})}
 	args, err := config.Write()

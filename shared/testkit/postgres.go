@@ -266,7 +266,8 @@ func startInstalled(bin string) (string, error) {
 		return "", err
 	}
 	data := filepath.Join(dir, "data")
-	if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
+	if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres",
+		"-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	cmd := asUser(exec.Command(filepath.Join(bin, "postgres"),

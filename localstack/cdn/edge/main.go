@@ -64,7 +64,8 @@ func run(ctx context.Context, dir, media string, write bool) error {
 		return fmt.Errorf("CDN_URL: must be http://127.0.0.1:<port> here, is %q", c.CDN.URL)
 	}
 	verify, bucket := local(port+1), local(port+2)
-	if _, err := (edge.Config{Dir: dir, Port: port, Verify: verify, Bucket: bucket, Media: media, Secret: c.CDN.Origin.Secrets[0], Prefix: "/cdn"}).Write(); err != nil || write {
+	if _, err := (edge.Config{Dir: dir, Port: port, Verify: verify, Bucket: bucket, Media: media,
+		Secret: c.CDN.Origin.Secrets[0], Prefix: "/cdn"}).Write(); err != nil || write {
 		return err
 	}
 	objects, err := edge.Bucket(c.Blob.MediaEndpoint, c.Blob.MediaBucket, c.Blob.Region,

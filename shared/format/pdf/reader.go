@@ -217,7 +217,8 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 		return objectStream{}, err
 	}
 	if d.unpacked > unpackedStreams*d.lim.StreamBytes {
-		return objectStream{}, archive.Errorf(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d", unpackedStreams*d.lim.StreamBytes)
+		return objectStream{}, archive.Errorf(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d",
+			unpackedStreams*d.lim.StreamBytes)
 	}
 	out, err := d.readObjectStream(number)
 	if err != nil {

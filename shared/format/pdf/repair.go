@@ -124,7 +124,8 @@ func objectBefore(b []byte) (start int, number int64, ok bool) {
 	generation, _ := digits(end)
 	gap := space(generation)
 	start, number = digits(gap)
-	ok = end < len(b) && generation < end && gap < generation && start < gap && (start == 0 || isSpace(b[start-1]) || isDelimiter(b[start-1]) || b[start-1] == 'j')
+	ok = end < len(b) && generation < end && gap < generation && start < gap &&
+		(start == 0 || isSpace(b[start-1]) || isDelimiter(b[start-1]) || b[start-1] == 'j')
 	return start, number, ok
 }
 

@@ -25,7 +25,8 @@ func (d *Reader) describe(i *Info, catalog dict) {
 		return
 	}
 	for _, about := range root.Children {
-		for name, to := range map[string]*string{"title": &i.Title, "creator": &i.Author, "description": &i.Subject, "subject": &i.Keywords, "language": &i.Language} {
+		for name, to := range map[string]*string{"title": &i.Title, "creator": &i.Author,
+			"description": &i.Subject, "subject": &i.Keywords, "language": &i.Language} {
 			if *to == "" {
 				*to = said(about.Child(name))
 			}

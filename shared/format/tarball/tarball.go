@@ -68,7 +68,8 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		case len(entries) == lim.Entries:
 			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("entries in the archive: more than the limit of %d", lim.Entries)}
 		case len(h.Name) > lim.NameBytes:
-			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in a name in the archive: %d, the limit is %d", len(h.Name), lim.NameBytes)}
+			return nil, &archive.Error{Kind: archive.TooLarge,
+				Msg: fmt.Sprintf("bytes in a name in the archive: %d, the limit is %d", len(h.Name), lim.NameBytes)}
 		}
 		holes := sparse(h)
 		if holes && archive.IsImage(h.Name) {

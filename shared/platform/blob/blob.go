@@ -125,7 +125,8 @@ func loopback(endpoint *url.URL) bool {
 
 // Validate returns an error that names an invalid URL setting.
 func (c Config) Validate() error {
-	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint, "LIBRARY_S3_PUBLIC_ENDPOINT": c.LibraryPublic, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
+	for name, v := range map[string]string{"LIBRARY_S3_ENDPOINT": c.LibraryEndpoint,
+		"LIBRARY_S3_PUBLIC_ENDPOINT": c.LibraryPublic, "MEDIA_S3_ENDPOINT": c.MediaEndpoint} {
 		if u, err := url.Parse(v); err != nil || (v != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https")) {
 			return fmt.Errorf("%s: must be an address such as http://127.0.0.1:9000, is %q", name, v)
 		}

@@ -171,7 +171,8 @@ type polledData struct {
 
 // ReleaseSourcePolled says that a source of a plugin (its name) was polled.
 func ReleaseSourcePolled(source uuid.UUID, plugin string, failed bool) Event {
-	return Event{Topic: Entities, Kind: "release_source_polled", Permission: "PluginsManage", Data: polledData{"release_source_polled", source, plugin, failed, now()}}
+	return Event{Topic: Entities, Kind: "release_source_polled", Permission: "PluginsManage",
+		Data: polledData{"release_source_polled", source, plugin, failed, now()}}
 }
 
 func bookEvent(kind string, b Book) Event {

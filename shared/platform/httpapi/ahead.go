@@ -81,7 +81,8 @@ func (a *API) isEarly(method, path string) bool {
 
 // countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it is Early. It returns
 // the count and whether the request was answered. If not, nothing of a response was sent.
-func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting, cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
+func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting,
+	cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
 	if caller == nil || !a.isEarly(r.Method, r.URL.Path) {
 		return a.count(r.Context(), c), false
 	}

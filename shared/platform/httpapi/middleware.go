@@ -43,7 +43,8 @@ func headAsGet(next http.Handler) http.Handler {
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
-		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(), out: ww, started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
+		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(),
+			out: ww, started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
 			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = hops.Client(r, a.config.TrustedProxies)
 		u := *r.URL

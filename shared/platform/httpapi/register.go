@@ -149,7 +149,8 @@ func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) fu
 	h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): {Description: http.StatusText(h.DefaultStatus),
 		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
 	for _, status := range op.Also {
-		h.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+		h.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
+			Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
 	}
 	if op.MayBeEmpty {
 		h.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: http.StatusText(http.StatusNoContent)}
@@ -272,7 +273,8 @@ func (a *API) declare(op *Op) {
 
 func (a *API) operation(op *Op, api huma.API) huma.Operation {
 	h := huma.Operation{OperationID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary, Tags: []string{op.Tag},
-		DefaultStatus: op.Status, MaxBodyBytes: cmp.Or(op.MaxBody, maxBody), BodyReadTimeout: bodyPatience, Extensions: map[string]any{"x-permission": op.Permission}}
+		DefaultStatus: op.Status, MaxBodyBytes: cmp.Or(op.MaxBody, maxBody), BodyReadTimeout: bodyPatience,
+		Extensions: map[string]any{"x-permission": op.Permission}}
 	if op.Permission != Public {
 		h.Security = []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}}
 	}

@@ -16,7 +16,8 @@ type Commands []string
 func (c Commands) Validate() error {
 	for _, item := range c {
 		clean := strings.TrimSuffix(item, "/") == filepath.Clean("x" + item)[1:]
-		if item == "" || item != strings.TrimSpace(item) || strings.ContainsRune(item, '/') && !(filepath.IsAbs(item) && clean) || strings.ContainsRune(item, 0) {
+		if item == "" || item != strings.TrimSpace(item) ||
+			strings.ContainsRune(item, '/') && !(filepath.IsAbs(item) && clean) || strings.ContainsRune(item, 0) {
 			return fmt.Errorf("PLUGIN_COMMANDS: must be names of programs, absolute paths, or folders that end with a slash, with commas between; one is %q", item)
 		}
 	}

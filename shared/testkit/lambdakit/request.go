@@ -109,7 +109,8 @@ func version2(r *http.Request, h http.Header, path, stage, domain, peer, body st
 		QueryStringParameters: query, Body: body, IsBase64Encoded: encoded,
 		RequestContext: events.APIGatewayV2HTTPRequestContext{RouteKey: "$default", AccountID: "123456789012", Stage: stage, RequestID: "gateway-request",
 			APIID: "x1y2z3", DomainName: domain, DomainPrefix: "x1y2z3", Time: "12/Mar/2020:19:03:58 +0000", TimeEpoch: 1583348638390,
-			HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.Method, Path: path, Protocol: "HTTP/1.1", SourceIP: peer, UserAgent: r.UserAgent()}},
+			HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.Method, Path: path,
+				Protocol: "HTTP/1.1", SourceIP: peer, UserAgent: r.UserAgent()}},
 	}
 }
 

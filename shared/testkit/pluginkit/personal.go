@@ -10,7 +10,8 @@ import (
 // contain a URL.
 func personalManifest(args []string) object {
 	out := object{"name": "personal", "displayName": "Personal", "version": "1.0.0", "protocolVersion": "1.2", "description": "For users",
-		"capabilities":          object{"userReadSync": true, "userRecommendationProvider": true, "externalIdSource": "personal", "wantsDetailedProgress": slices.Contains(args, "detailed")},
+		"capabilities": object{"userReadSync": true, "userRecommendationProvider": true,
+			"externalIdSource": "personal", "wantsDetailedProgress": slices.Contains(args, "detailed")},
 		"userConfigSchema":      object{"description": "Yours", "fields": []any{object{"key": "shelf", "label": "Shelf", "type": "string"}}},
 		"userSetupInstructions": "Enter your token"}
 	if slices.Contains(args, "token") {
@@ -84,7 +85,8 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		if token == "wrong" {
 			return nil, &failure{Code: -32003, Message: "the token " + token + " is not valid"}, true
 		}
-		return object{"externalId": "42", "username": "reader-" + token, "avatarUrl": "https://example.org/a.png", "profileUrl": "https://example.org/u/42"}, nil, true
+		return object{"externalId": "42", "username": "reader-" + token,
+			"avatarUrl": "https://example.org/a.png", "profileUrl": "https://example.org/u/42"}, nil, true
 	case "sync/status":
 		return object{"externalCount": len(init.UserConfig.Remote), "pendingPush": 1, "pendingPull": 2, "conflicts": 0}, nil, true
 	case "sync/pullProgress":

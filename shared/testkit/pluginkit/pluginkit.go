@@ -177,7 +177,8 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 			return nil, nil
 		case "secret":
 			key := os.Getenv("API_KEY") + p.configured("apiKey")
-			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + key + "&again=" + url.QueryEscape(key) + " answers 500\x00" + strings.Repeat("!", 5000)}
+			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + key +
+				"&again=" + url.QueryEscape(key) + " answers 500\x00" + strings.Repeat("!", 5000)}
 		case "delivered":
 			return nil, &failure{Code: -32004, Message: "environment: " + os.Getenv("API_KEY") + " initialize: " + p.credential("api-key")}
 		case "mistyped":
@@ -228,20 +229,24 @@ func hit(id, title string, score float64) object {
 
 func manifest() object {
 	return object{"name": "test", "displayName": "Test", "version": "1.2.3", "protocolVersion": "1.1", "description": "For tests", "author": "Longbox",
-		"capabilities":        object{"metadataProvider": []string{"series", "book"}, "externalIdSource": "test", "webLinks": object{"searchUrlTemplate": "https://example.org/search?q={title}", "seriesLinks": []any{object{"source": "plugin:test", "urlTemplate": "https://example.org/{config.region}/{externalId}"}}}},
+		"capabilities": object{"metadataProvider": []string{"series", "book"}, "externalIdSource": "test",
+			"webLinks": object{"searchUrlTemplate": "https://example.org/search?q={title}", "seriesLinks": []any{object{"source": "plugin:test", "urlTemplate": "https://example.org/{config.region}/{externalId}"}}}},
 		"requiredCredentials": []any{object{"key": "api_key", "label": "Key", "required": true, "sensitive": true, "type": "password"}},
 		"searchURITemplate":   "https://example.org/?q=<title>"}
 }
 
 var series = map[string]object{
-	"1": {"externalId": "1", "externalUrl": "https://example.org/1", "title": "The Given Title", "summary": "What it is about.", "status": "ended", "year": 1999,
+	"1": {"externalId": "1", "externalUrl": "https://example.org/1", "title": "The Given Title",
+		"summary": "What it is about.", "status": "ended", "year": 1999,
 		"totalVolumeCount": 12, "totalChapterCount": 99.5, "language": "ja", "ageRating": 16, "readingDirection": "rtl", "genres": []string{"Drama", "History"},
-		"tags": []string{"Samurai"}, "authors": []any{object{"name": "A. Writer", "role": "writer"}, object{"name": "Nobody", "role": "cook"}}, "artists": []string{"B. Artist"},
+		"tags":    []string{"Samurai"},
+		"authors": []any{object{"name": "A. Writer", "role": "writer"}, object{"name": "Nobody", "role": "cook"}}, "artists": []string{"B. Artist"},
 		"publisher": "Tower", "rating": object{"score": 87.5, "voteCount": 1200, "source": "test"},
 		"alternateTitles": []any{object{"title": "別名", "language": "ja", "titleType": "native"}, object{"title": "Alias"}},
 		"externalLinks":   []any{object{"url": "https://example.org/1", "label": "Example"}, object{"url": "javascript:alert(1)", "label": "Evil"}},
 		"externalIds":     []any{object{"source": "anilist", "externalId": "77"}}},
-	"2": {"externalId": "2", "externalUrl": "https://example.org/2", "title": "Another", "status": "no such state", "year": -4, "language": "not a language!", "readingDirection": "up", "ageRating": 1000,
+	"2": {"externalId": "2", "externalUrl": "https://example.org/2", "title": "Another", "status": "no such state",
+		"year": -4, "language": "not a language!", "readingDirection": "up", "ageRating": 1000,
 		"summary": "x\x00y", "genres": []string{"", "Fine"}, "coverUrl": "http://127.0.0.1/cover.jpg"},
 }
 
