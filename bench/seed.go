@@ -47,7 +47,7 @@ var seeds = []string{
 	`insert into page_index (tenant_id, book_id, revision, file_size, file_etag, file_modified, names, types, offsets, lengths, packed, sizes, methods, crcs, widths, heights)
 	 select b.tenant_id, b.id, 1, b.size, '', b.modified_at, '{1.jpg}', '{image/jpeg}', '{0}', '{1}', '{1}', '{1}', '{0}', '{0}', '{0}', '{0}'
 	 from (select *, row_number() over (order by id) as nth from book where tenant_id = $1) b where nth % 100 = 0 and $2::integer > 0 and $3::integer > 0`,
-	// A series has two of 40 genres. Most series have one of two common ones.
+	// Each series has two of 40 genres; most series share one of them.
 	`insert into genre (tenant_id, id, name) select $1, crowd_id($2, 6, n), 'Genre ' || n from generate_series(1, 40) n where $3::integer > 0`,
 	`insert into series_genre (tenant_id, series_id, genre_id)
 	 select s.tenant_id, s.id, crowd_id($2, 6, g) from (select *, row_number() over (order by id) as i from series where tenant_id = $1) s,

@@ -72,8 +72,7 @@ func (f *Front) answer(h http.Handler) { f.handler.Store(&h) }
 // Port returns the port that the front listens on.
 func (f *Front) Port() int { return f.listener.Addr().(*net.TCPAddr).Port }
 
-// Open starts to proxy for clients behind this many trusted proxies. It calls report once for each function that is
-// unreachable.
+// Open starts to proxy for clients behind this many trusted proxies. It calls report once per outage of a function.
 func (f *Front) Open(t Targets, trusted int, report func(format string, args ...any)) {
 	f.answer(Proxy(t, trusted, report))
 }

@@ -54,10 +54,10 @@ type invocation struct {
 }
 
 type answer struct {
-	body   io.Reader // read to its end before the process hears that it was taken
+	body   io.Reader // read to its end before the process gets its response
 	header http.Header
 	fault  *Fault
-	done   chan struct{} // read to its end before the process gets its response
+	done   chan struct{} // closed when body is no longer read
 	// trailer returns the trailer, once the body was read.
 	trailer func() http.Header
 }
