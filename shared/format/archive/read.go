@@ -278,7 +278,7 @@ func (p *plain) corruptOr(err error) error {
 		return p.source.failed
 	case errors.As(err, &problem):
 		return err
-	case errors.Is(err, rardecode.ErrDictionaryTooLarge): // in the middle of the data, with a new model
+	case errors.Is(err, rardecode.ErrDictionaryTooLarge): // also where the data restarts with a model of its own
 		return &Error{Kind: TooLarge, Msg: p.entry.Name + " needs a larger model than the limit for dictionaries", Err: err}
 	}
 	return p.entry.damaged(err)
