@@ -1,8 +1,8 @@
-// Package api is the published description of the interface, OpenAPI 3.1. functions/openapi writes the files from
-// the operations that the functions register; a test there fails when they are not those of the code.
+// Package api is the published OpenAPI 3.1 description. functions/openapi generates the files from the registered
+// operations. A test there fails when they are out of date.
 package api
 
-import _ "embed" // the file is served as it is
+import _ "embed" // the file is served unchanged
 
 // JSON is openapi.json; openapi.yaml is the same in YAML.
 //

@@ -17,8 +17,8 @@ var (
 
 type variable struct{ name, otherwise, file string }
 
-// Every variable that a program reads by an env tag is a row of operator.md with the default of the code, and every
-// row is such a variable or one of the few that are read directly.
+// Every variable with an env tag has a row in operator.md with the default of the code. Every row is such a variable,
+// or one of the few that are read directly.
 func TestEveryVariableIsDescribed(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("operator.md")
@@ -61,7 +61,7 @@ func variables(t *testing.T) []variable {
 	return out
 }
 
-// direct tells whether the code reads the variable without a tag.
+// direct reports whether the code reads the variable without a tag.
 func direct(t *testing.T, name string) bool {
 	t.Helper()
 	found := false
@@ -71,7 +71,7 @@ func direct(t *testing.T, name string) bool {
 	return found
 }
 
-// source shows each the program text of the repository, without tests.
+// source passes each source file of the repository, without tests, to each.
 func source(t *testing.T, each func(path, text string)) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Every alarm has a section in docs/alarms.md that says what to do, and every section is about alarms there are.
+// Every alarm has a section in docs/alarms.md that says what to do, and every section is about existing alarms.
 func TestEveryAlarmHasASection(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/alarms.md")

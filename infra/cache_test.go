@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The name of a cache begins with a letter, whatever the id of the stack, and has at most 40 characters.
+// The name of a cache starts with a letter, for any stack id, and has at most 40 characters.
 func TestCacheNameBeginsWithALetter(t *testing.T) {
 	t.Parallel()
 	for name, cache := range read(t, "infra/cache.yaml").resources("AWS::ElastiCache::ServerlessCache") {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// CloudFront refuses other content for a public key that it has, so there are two to take turns, only one at a time.
+// CloudFront does not accept new content for an existing public key. So there are two keys that take turns, one at a
+// time.
 func TestCdnKeysTakeTurns(t *testing.T) {
 	t.Parallel()
 	template := read(t, "infra/cdnkey.yaml")

@@ -12,9 +12,9 @@ import (
 
 var copied = regexp.MustCompile(`(?m)^COPY ([^-\s]\S*) \S+$`)
 
-// A container file copies every package that its programs are built of, fixes its base by a digest, compiles on the
-// machine's own processor for the one that is asked for, and its last image runs as nobody; without a shell, and with
-// nothing run while it is built, except that plugins have what the image of Node.js has.
+// A container file copies every package of its programs, pins its base image by digest, and cross-compiles for the
+// target processor on the machine's own one. Its last image runs as nobody, without a shell and without commands at
+// build time, except for plugins, which use the Node.js image.
 func TestContainerFiles(t *testing.T) {
 	t.Parallel()
 	g := reach(t)
@@ -25,7 +25,7 @@ func TestContainerFiles(t *testing.T) {
 	} {
 		last := "scratch\n"
 		if folders[0] == "functions/plugin" {
-			last = "node:24-bookworm@${NODE_DIGEST}\n" // plugins are started with what is in it
+			last = "node:24-bookworm@${NODE_DIGEST}\n" // plugins need its programs
 		}
 		raw, err := os.ReadFile(file)
 		if err != nil {
@@ -61,8 +61,9 @@ func TestContainerFiles(t *testing.T) {
 	}
 }
 
-// The decoders are built with the distribution's security updates: from the sources of every suite that packages come
-// from, with their patches, which only unpacking by apt-get applies; and without encoders that Longbox does not use.
+// The decoders include the distribution's security updates: they are built from the sources of every suite that
+// packages come from, with their patches, which only unpacking by apt-get applies. Encoders that Longbox does not use
+// are left out.
 func TestDecodersHaveSecurityUpdates(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("container/vips.sh")
@@ -80,7 +81,7 @@ func TestDecodersHaveSecurityUpdates(t *testing.T) {
 	}
 }
 
-// What the renderer reads is decoded in the images as it is on one machine, where libvips is the distribution's.
+// The images decode all formats of the renderer, as on one machine with the distribution's libvips.
 func TestDecodersOfEveryFormat(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("container/vips.sh")
@@ -105,7 +106,7 @@ func TestDecodersOfEveryFormat(t *testing.T) {
 	}
 }
 
-// closure.sh finds the libraries that ldd does, without running anything, and says what is missing where.
+// closure.sh finds the same libraries as ldd without running the program, and reports missing ones.
 func TestClosure(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("ls")

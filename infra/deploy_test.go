@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// buildx is docker as far as the first deploy asks it: a format that begins with the manifest, other than by a
-// function, prints a table of it, which is what docker buildx does.
+// buildx stands in for docker at the first deploy. A format that starts with the manifest without a function prints a
+// table of it, as docker buildx does.
 const buildx = `#!/bin/sh
 case "$*" in
 *"imagetools inspect"*"--format {{.Manifest"*) printf 'Name: golang\nDigest: sha256:0123\n\nManifests:\n' ;;
@@ -19,8 +19,8 @@ case "$*" in
 esac
 `
 
-// The first deploy writes the digests of the base images, alone, and ends; without an answer it writes nothing. A later
-// one writes what is missing.
+// The first deploy only writes the digests of the base images, and then ends. If a digest is unavailable it writes
+// nothing. A later deploy writes missing digests.
 func TestDeployFixesTheBaseImages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func TestDeployFixesTheBaseImages(t *testing.T) {
 	wrote(digests[1], out, "sha256:89ab")
 }
 
-// ECS makes its role in an account with its first cluster and at once asks for it, mostly in vain: then the first
-// deployment fails. It is made long before, where it is missing.
+// ECS creates its role with the account's first cluster and needs it at once, which usually fails the first deployment.
+// So the script creates a missing role long before.
 func TestDeployMakesTheRoleOfECS(t *testing.T) {
 	t.Parallel()
 	for there, want := range map[bool]int{true: 0, false: 1} {
@@ -107,8 +107,8 @@ func TestDeployMakesTheRoleOfECS(t *testing.T) {
 	}
 }
 
-// Every line of the parameters is given to the stack as it is meant: the last one too where nothing ends it, and none
-// with the carriage return that editors of other systems end lines with.
+// Every line of the parameter file reaches the stack, also the last one without a line end, and without the carriage
+// returns of editors on other systems.
 func TestDeployReadsEveryLine(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"\n", "\r\n"} {
@@ -122,8 +122,8 @@ func TestDeployReadsEveryLine(t *testing.T) {
 	}
 }
 
-// A web application is sent so that there is no moment at which its page names files that are not there. A folder
-// without a page is refused before anything is made.
+// A web application is uploaded so that its page never refers to missing files. A folder without a page is refused
+// before anything is created.
 func TestDeploySendsTheWebApplication(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"app/index.html": "a page", "app/assets/a.js": "a script"}
@@ -154,8 +154,8 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	}
 }
 
-// A first deployment that fails leaves what it has made, and the next one goes on; what cannot be deployed again, or
-// would fail after half an hour for want of concurrency, is said before anything is made.
+// After a failed first deployment, the next one continues with what exists. A stack that cannot be deployed again, or
+// that would fail after half an hour for lack of concurrency, is reported before anything is created.
 func TestDeployLooksAtTheStackFirst(t *testing.T) {
 	t.Parallel()
 	const none = "An error occurred (ValidationError): Stack with id longbox does not exist"
@@ -197,8 +197,8 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 	}
 }
 
-// deploy runs the script in a folder of these files, with tools that do nothing. It gives what was asked of aws and
-// what the script said.
+// deploy runs the script in a folder with these files, with tools that do nothing. It returns the calls of aws and the
+// script's output.
 func deploy(t *testing.T, files map[string]string, setting string) (calls, said string) {
 	t.Helper()
 	script, err := os.ReadFile("deploy.sh")

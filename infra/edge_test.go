@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every distribution has the firewall, and no origin that others could reach as well.
+// Every distribution has the firewall, and only origins that others cannot reach.
 func TestDistributionsAreGuarded(t *testing.T) {
 	t.Parallel()
 	n := 0

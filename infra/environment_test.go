@@ -21,15 +21,15 @@ type variable struct {
 	required        bool
 }
 
-// oneMachine tells whether a setting that is not given means the way of one machine.
+// oneMachine reports whether a missing setting would mean the behaviour of one machine.
 func oneMachine(t *testing.T, p program, name string) bool {
 	return strings.HasSuffix(name, "_BUCKET") || (name == "TASK_QUEUE_URL" && needs(t, p)["sqs:SendMessage"])
 }
 
-// thisMachine is in defaults that mean nothing in the cloud.
+// thisMachine matches defaults that are useless in the cloud.
 var thisMachine = regexp.MustCompile(`127\.0\.0\.1|localhost`)
 
-// Every setting that a program needs is given to it, and every one that is given is one it reads.
+// Every setting that a program needs is set, and every setting that is set is read.
 func TestEnvironmentIsWhatTheCodeReads(t *testing.T) {
 	t.Parallel()
 	for _, p := range programs {
@@ -63,7 +63,7 @@ func TestEnvironmentIsWhatTheCodeReads(t *testing.T) {
 	}
 }
 
-// variables are those of the program's Config, or of the env tags in its own folder.
+// variables returns those of the program's Config, or of the env tags in its own folder.
 func (p program) variables(t testing.TB) []variable {
 	t.Helper()
 	var out []variable
@@ -116,7 +116,7 @@ func add(tag reflect.StructTag, prefix string, out *[]variable) bool {
 
 var direct = regexp.MustCompile(`(?:os\.Getenv|os\.LookupEnv|envOr)\("([A-Z][A-Z0-9_]*)"`)
 
-// readDirectly are the variables that packages linked into a program read without a tag.
+// readDirectly returns the variables that the program's packages read without a tag.
 func readDirectly(t testing.TB, folder string) map[string]bool {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-deps", "-f", `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./"+folder)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// s3Action is what a role needs for an operation of the SDK's client; presigning one needs the same.
+// s3Action is the permission for an operation of the SDK's client. Presigning needs the same.
 var s3Action = map[string]string{
 	"ListObjectsV2": "s3:ListBucket", "GetObject": "s3:GetObject", "HeadObject": "s3:GetObject",
 	"PutObject": "s3:PutObject", "CopyObject": "s3:PutObject", "DeleteObject": "s3:DeleteObject", "DeleteObjects": "s3:DeleteObject",
@@ -18,7 +18,7 @@ var s3Action = map[string]string{
 	"ListMultipartUploads": "s3:ListBucketMultipartUploads",
 }
 
-// signed are functions that sign requests by themselves, and what the requests need.
+// signed are functions that sign requests themselves, with the permissions for the requests.
 var signed = map[string]string{
 	"(*" + module + "/shared/platform/blob.getter).once":   "", // its callers are the next two
 	"(*" + module + "/shared/platform/blob.getter).get":    "s3:GetObject",
@@ -28,10 +28,10 @@ var signed = map[string]string{
 	module + "/shared/platform/plug.byLambda":              invoke,
 }
 
-// invoke is what a role needs to ask plugins.
+// invoke is the permission to call plugins.
 const invoke = "lambda:InvokeFunction"
 
-// sqsAction is what a role needs for an action of the queue's protocol.
+// sqsAction is the permission for an action of the queue's protocol.
 var sqsAction = map[string]string{
 	"SendMessage": "sqs:SendMessage", "SendMessageBatch": "sqs:SendMessage", "ReceiveMessage": "sqs:ReceiveMessage",
 	"DeleteMessage": "sqs:DeleteMessage", "DeleteMessageBatch": "sqs:DeleteMessage",
@@ -39,19 +39,19 @@ var sqsAction = map[string]string{
 	"GetQueueAttributes": "sqs:GetQueueAttributes", "GetQueueUrl": "sqs:GetQueueUrl",
 }
 
-// What sends requests to the queue, with the action as a constant.
+// Functions that send requests to the queue, with the action as a constant.
 const (
 	queueDo   = "(*" + module + "/shared/platform/queue.client).do"
 	queueEach = "(*" + module + "/shared/platform/queue.Queue).each"
 )
 
-// eventSource is what Lambda does in a function's name with a queue that it reads for it.
+// eventSource are the actions of Lambda on a queue that it reads on behalf of a function.
 var eventSource = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 
 const store = "(*" + module + "/shared/platform/blob.Store)."
 
-// stores says which bucket a *blob.Store is of, where its name is neither Library nor Media. The key is the package and
-// what stands before the dot.
+// stores says which bucket a *blob.Store belongs to, unless it is named Library or Media. The key is the package and
+// the expression before the dot.
 var stores = map[string]string{
 	"shared/app/api: store":                "library",
 	"shared/domain/analysis: Store":        "library",
@@ -65,7 +65,7 @@ var stores = map[string]string{
 	"shared/domain/upload: Store":          "library",
 }
 
-// needs are "library s3:GetObject" and "sqs:SendMessage": what a program calls.
+// needs returns the permissions that a program's calls need, such as "library s3:GetObject" and "sqs:SendMessage".
 func needs(t *testing.T, p program) map[string]bool {
 	g, out := reach(t), map[string]bool{}
 	reached := g.program(p.folder)
@@ -107,7 +107,7 @@ func needs(t *testing.T, p program) map[string]bool {
 
 var ofModule = regexp.MustCompile(`^(?:init |\(\*?)?` + regexp.QuoteMeta(module) + `/([\w/-]+)`)
 
-// packageOf is the folder of a function: shared/app/api of (*github.com/…/shared/app/api.T).Method.
+// packageOf returns the folder of a function: shared/app/api for (*github.com/…/shared/app/api.T).Method.
 func packageOf(f string) string {
 	if m := ofModule.FindStringSubmatch(f); m != nil {
 		return m[1]
@@ -115,7 +115,7 @@ func packageOf(f string) string {
 	return f
 }
 
-// actions are what a method of the store does at S3.
+// actions returns the S3 actions of a method of the store.
 func actions(t *testing.T, g *graph, method string) (out []string) {
 	for f := range g.from(method) {
 		if a := signed[f]; a != "" {
@@ -136,14 +136,15 @@ func actions(t *testing.T, g *graph, method string) (out []string) {
 		}
 	}
 	if slices.Contains(out, "s3:GetObject") {
-		out = append(out, "s3:ListBucket") // Without it an object that is not there is 403, not 404.
+		out = append(out, "s3:ListBucket") // Without it, a missing object is 403 instead of 404.
 	}
 	return out
 }
 
 var account = regexp.MustCompile(`^arn:\$\{AWS::Partition\}:s3:::\$\{(Library|Media)Bucket\}(/\*)?$`)
 
-// given is what the role of a function allows, in the same words as needs; what every function has (Base) is not in it.
+// given returns the permissions of a function's role, in the format of needs, without those that every function has
+// (Base).
 func given(t *testing.T, role string) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
@@ -173,7 +174,7 @@ func given(t *testing.T, role string) map[string]bool {
 	return out
 }
 
-// onQueue tells whether a role allows an action on a queue.
+// onQueue reports whether a role allows an action on a queue.
 func onQueue(t *testing.T, role, action, queue string) bool {
 	for _, s := range read(t, "infra/role.yaml").get("Resources", role, "Properties", "Policies").list() {
 		for _, statement := range s.get("PolicyDocument", "Statement").list() {

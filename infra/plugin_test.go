@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What runs programs of others is outside of the network, has no secret, may write its log and nothing else, and keeps
-// tenants apart.
+// The plugin function is outside the network, has no secret, may only write its log, and isolates tenants.
 func TestPluginsReachNothing(t *testing.T) {
 	t.Parallel()
 	template := read(t, "template.yaml")
@@ -33,7 +32,7 @@ func TestPluginsReachNothing(t *testing.T) {
 	}
 }
 
-// Where plugins are not asked for there is nothing of them, and no program is told of any.
+// Without plugins in the parameters, nothing of them is deployed, and no program is configured for them.
 func TestPluginsCanBeLeftOut(t *testing.T) {
 	t.Parallel()
 	template := read(t, "template.yaml")
@@ -65,7 +64,7 @@ func TestPluginsCanBeLeftOut(t *testing.T) {
 	}
 }
 
-// The way from the network to Lambda leads to plugins only, for this account only.
+// The endpoint from the network to Lambda leads only to plugins, and only for this account.
 func TestEndpointOfPlugins(t *testing.T) {
 	t.Parallel()
 	statements := read(t, "infra/network.yaml").get("Resources", "LambdaEndpoint", "Properties", "PolicyDocument", "Statement").list()

@@ -14,14 +14,14 @@ import (
 	"github.com/longbox/longbox/sse-relay/relay"
 )
 
-// program is one that the templates run.
+// program is a program that the templates run.
 type program struct {
 	resource string // its function in template.yaml; the relay is in infra/relay.yaml
 	folder   string
-	config   any // what it reads of the environment; nil: what its own folder says in env tags
+	config   any // its configuration; nil: the env tags in its own folder
 }
 
-// programs are all of them. Two functions may run one program.
+// programs are all programs. Two functions may run the same one.
 var programs = []program{
 	{"Api", "functions/api", api.Config{}},
 	{"Media", "functions/media", media.Config{}},
@@ -34,10 +34,10 @@ var programs = []program{
 	{"", "sse-relay", relay.Config{}},
 }
 
-// alone is the kind of functions that Globals say nothing about.
+// alone is the type of functions to which Globals do not apply.
 const alone = "AWS::Lambda::Function"
 
-// notDeployed are folders of functions that run elsewhere.
+// notDeployed are folders of functions that do not run in the cloud.
 var notDeployed = map[string]string{"openapi": "writes the interface description"}
 
 func TestEveryFunctionIsDeployed(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEveryFunctionIsDeployed(t *testing.T) {
 	}
 }
 
-// environment is what the templates give the program, by name.
+// environment returns the variables that the templates set, by name.
 func (p program) environment(t testing.TB) map[string]node {
 	t.Helper()
 	out := map[string]node{}

@@ -20,19 +20,19 @@ import (
 
 const module = "github.com/longbox/longbox"
 
-// graph says which functions of this module mention which others. It is coarse on the safe side: mentioning counts as
-// calling, and a call of an interface's method as one of every method that may stand behind it.
+// graph says which functions of this module mention which others. It overestimates: a mention counts as a call, and a
+// call of an interface method as a call of every possible implementation.
 type graph struct {
 	files  *token.FileSet
-	edges  map[string][]string // by full name; "init <package>" holds what variables are made of
-	calls  map[string][]call   // of methods of types outside: SDK clients, signers; and of the stores and queues
+	edges  map[string][]string // by full name; "init <package>" holds the initialisers of variables
+	calls  map[string][]call   // of methods of external types (SDK clients, signers), and of the stores and queues
 	linked map[string][]string // packages of this module in each program
 }
 
-// call is one mention of a method from inside a function.
+// call is a mention of a method in a function.
 type call struct {
 	callee   string
-	receiver string   // what stands before the dot: Media for m.Media.Put
+	receiver string   // the expression before the dot: Media in m.Media.Put
 	literals []string // arguments that are string constants
 	position token.Pos
 }
@@ -73,7 +73,7 @@ func build() (*graph, error) {
 			return nil, err
 		}
 		for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-			var l listed // in the order of imports
+			var l listed // in import order
 			if err := d.Decode(&l); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
@@ -101,10 +101,10 @@ func build() (*graph, error) {
 			if checked[l.ImportPath], err = c.Check(l.ImportPath, g.files, files, info); err != nil {
 				return nil, err
 			}
-			if l.ImportPath == module+"/shared/format/rardecode" { // a copy of another module, which knows none of ours: its readers and writers lead nowhere
+			if l.ImportPath == module+"/shared/format/rardecode" { // a copy of another module without references to ours: its readers and writers lead nowhere
 				continue
 			}
-			// When all types are known: what stands behind an interface may be declared later.
+			// After all types are known: implementations of an interface may be declared later.
 			later = append(later, func() { g.collect(l.ImportPath, files, info, checked) })
 		}
 	}
@@ -141,7 +141,7 @@ func (g *graph) collect(path string, files []*ast.File, info *types.Info, all ma
 	}
 }
 
-// mentions notes every function and type that a declaration names.
+// mentions records every function and type that a declaration mentions.
 func (g *graph) mentions(from string, d ast.Node, info *types.Info, all map[string]*types.Package) {
 	noted := map[*ast.Ident]bool{}
 	note := func(id *ast.Ident, receiver string, args []ast.Expr) {
@@ -187,7 +187,7 @@ func (g *graph) mentions(from string, d ast.Node, info *types.Info, all map[stri
 	})
 }
 
-// last is the last name of an expression: Media of m.base.Media.
+// last returns the last name of an expression: Media for m.base.Media.
 func last(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -200,7 +200,7 @@ func last(e ast.Expr) string {
 	return ""
 }
 
-// behind are the methods of this module that a call of an interface's method may reach.
+// behind returns the methods of this module that a call of an interface method may reach.
 func behind(i *types.Interface, method string, all map[string]*types.Package) (out []string) {
 	for _, p := range all {
 		for _, name := range p.Scope().Names() {
@@ -216,7 +216,7 @@ func behind(i *types.Interface, method string, all map[string]*types.Package) (o
 	return out
 }
 
-// calledFromOutside are methods that libraries call on a type given to them.
+// calledFromOutside returns the methods that libraries call on a type.
 func calledFromOutside(t *types.TypeName) (out []string) {
 	named, ok := t.Type().(*types.Named)
 	if !ok {
@@ -231,7 +231,7 @@ func calledFromOutside(t *types.TypeName) (out []string) {
 	return out
 }
 
-// from is everything that can run when the named functions do.
+// from returns everything that can run when the named functions run.
 func (g *graph) from(starts ...string) map[string]bool {
 	seen := map[string]bool{}
 	for len(starts) > 0 {
@@ -245,7 +245,7 @@ func (g *graph) from(starts ...string) map[string]bool {
 	return seen
 }
 
-// program is everything that can run in a program.
+// program returns everything that can run in a program.
 func (g *graph) program(folder string) map[string]bool {
 	starts := []string{module + "/" + folder + ".main"}
 	for _, p := range g.linked[folder] {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every operation of the interface reaches, by the CDN's path patterns, the function that has it.
+// The CDN's path patterns route every operation to its function.
 func TestPathsReachTheirFunction(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../api/openapi.json")
@@ -49,7 +49,7 @@ func TestPathsReachTheirFunction(t *testing.T) {
 				want = "media" // JSON, but read from the book's file
 			}
 			if strings.HasSuffix(path, "/covers/{coverId}/image") {
-				want = "api" // it lies in the database as it was uploaded
+				want = "api" // it is stored in the database as uploaded
 			}
 			for _, app := range []bool{true, false} {
 				if got := origin(t, example, app); got != want {
@@ -69,7 +69,7 @@ func TestPathsReachTheirFunction(t *testing.T) {
 	if got := origin(t, "/verify-email", true); got != "api" { // links of mail; no operation
 		t.Errorf("the page that confirms an address goes to %s", got)
 	}
-	// What has no pattern, but is not the application's.
+	// Paths without a pattern that do not belong to the web application.
 	code := read(t, "infra/edge.yaml").get("Resources", "ForWebApp", "Properties", "FunctionCode").text()
 	literal := regexp.MustCompile(`if \((/\^.+?/)\.test\(r\.uri\)\) \{ // Longbox' own`).FindStringSubmatch(code)
 	if literal == nil {
@@ -91,7 +91,7 @@ func TestPathsReachTheirFunction(t *testing.T) {
 	}
 }
 
-// origin is what the distribution asks for a path, with a web application or without one.
+// origin returns the distribution's origin for a path, with or without a web application.
 func origin(t *testing.T, path string, app bool) string {
 	t.Helper()
 	for _, d := range read(t, "infra/edge.yaml").resources("AWS::CloudFront::Distribution") {

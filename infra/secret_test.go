@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// CloudFormation reads a secret again only when something else of the resource that names it changes too, and ECS when
-// it starts a task: whatever names one carries SecretsOf, which the template hands on.
+// CloudFormation reads a secret again only if another part of the resource changes, and ECS when it starts a task. So
+// every resource that uses a secret has SecretsOf, which the template passes on.
 func TestSecretsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.yaml")

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// The bucket forgets what the scheduler deletes by itself in any other store, and nothing else.
+// The bucket's lifecycle rules delete what the scheduler deletes in other stores, and nothing else.
 func TestLifecycleIsTheCodes(t *testing.T) {
 	t.Parallel()
 	left := maps.Clone(blob.Lives)
@@ -30,7 +30,8 @@ func TestLifecycleIsTheCodes(t *testing.T) {
 	}
 }
 
-// An export is written to the function's own disk before it is stored; one object, stored at once, is at most 5 GB.
+// An export is written to the function's disk before it is stored. One object, stored with one request, is at most 5
+// GB.
 func TestExportFitsTheDisk(t *testing.T) {
 	t.Parallel()
 	megabytes, err := strconv.Atoi(read(t, "template.yaml").get("Resources", "Operator", "Properties", "EphemeralStorage", "Size").text())
@@ -39,8 +40,8 @@ func TestExportFitsTheDisk(t *testing.T) {
 	}
 }
 
-// Every bucket is encrypted, closed and takes TLS only; every queue takes TLS only, and what works on a message has six
-// times its own timeout before the message comes again.
+// Every bucket is encrypted, private and requires TLS. Every queue requires TLS, and its visibility timeout is six
+// times the timeout of the function that reads it.
 func TestBucketsAndQueuesAreSafe(t *testing.T) {
 	t.Parallel()
 	storage := read(t, "infra/storage.yaml")

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// node is a part of a template. Tags such as !Sub stay what they are: a node with a tag.
+// node is a part of a template. Tags such as !Sub are kept: they are nodes with a tag.
 type node struct{ *yaml.Node }
 
 // read parses a template; the path is relative to the repository's root.
@@ -25,7 +25,7 @@ func read(t testing.TB, path string) node {
 	return node{doc.Content[0]}
 }
 
-// pairs are the entries of a map in their order.
+// pairs returns the entries of a map in order.
 func (n node) pairs() (keys []string, values []node) {
 	if n.Node == nil || n.Kind != yaml.MappingNode {
 		return nil, nil
@@ -36,7 +36,7 @@ func (n node) pairs() (keys []string, values []node) {
 	return keys, values
 }
 
-// get follows keys; a node without content when one is missing.
+// get follows keys. It returns an empty node if one is missing.
 func (n node) get(path ...string) node {
 	for _, key := range path {
 		keys, values := n.pairs()
@@ -53,7 +53,7 @@ func (n node) get(path ...string) node {
 	return n
 }
 
-// text is the value of a scalar, whatever its tag.
+// text returns the value of a scalar, with any tag.
 func (n node) text() string {
 	if n.Node == nil {
 		return ""
@@ -61,7 +61,7 @@ func (n node) text() string {
 	return n.Value
 }
 
-// list is what a sequence holds; a scalar is a list of itself.
+// list returns the elements of a sequence. A scalar is a list of itself.
 func (n node) list() []node {
 	switch {
 	case n.Node == nil:
@@ -76,7 +76,7 @@ func (n node) list() []node {
 	return out
 }
 
-// scalars are all values below a node.
+// scalars returns all values below a node.
 func (n node) scalars() []string {
 	if n.Node == nil {
 		return nil
@@ -91,7 +91,7 @@ func (n node) scalars() []string {
 	return out
 }
 
-// chosen is what an !If gives where its condition holds, or where it does not; anything else is itself.
+// chosen returns the branch of an !If for a condition. Any other node is returned unchanged.
 func (n node) chosen(holds bool) node {
 	if n.Node != nil && n.Tag == "!If" {
 		if !holds {
@@ -102,7 +102,7 @@ func (n node) chosen(holds bool) node {
 	return n
 }
 
-// resources are the named resources of a type.
+// resources returns the resources of a type by name.
 func (n node) resources(kind string) map[string]node {
 	out := map[string]node{}
 	keys, values := n.get("Resources").pairs()

@@ -194,7 +194,7 @@ func TestWrongSettingIsNamed(t *testing.T) {
 	}
 }
 
-// TestImports keeps the relay free of the database and of what the product does.
+// TestImports keeps the relay free of the database and of domain code.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// CloudFormation is answered whatever happens: it waits for the answer.
+// CloudFormation always gets a response: it waits for it.
 func TestCloudFormationIsAnswered(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -49,7 +49,7 @@ func TestCloudFormationIsAnswered(t *testing.T) {
 	}
 }
 
-// A migration that does not come to its end is answered before the invocation is cut off.
+// A migration that does not finish is reported before the invocation is cut off.
 func TestCloudFormationHearsOfALongMigration(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

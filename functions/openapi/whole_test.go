@@ -88,8 +88,8 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
-// The session cookie is for what a browser loads by itself, images and files, for streams (the relay asks streamAccess
-// with what the listener of a stream sent), for who is signed in, and for what readers made for Komga read.
+// The session cookie is accepted for what a browser loads by itself (images and files), for streams (the relay passes
+// it to streamAccess), for the caller's own session, and for reads of the Komga API.
 func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -104,7 +104,7 @@ func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {
 	}
 }
 
-// Every list is the envelope: no operation answers with a bare array but those that clients of Komga know so.
+// Every list uses the envelope. Only lists of the Komga API are plain arrays.
 func TestNoBareArrays(t *testing.T) {
 	t.Parallel()
 	_, d := described(t)

@@ -1,5 +1,5 @@
-// Package lazyregexp has regular expressions that are compiled when they are first used. Those of the
-// names of books alone take four milliseconds to compile, as long as the start of a function that reads no names.
+// Package lazyregexp provides regular expressions that are compiled on first use. Compiling those for book names alone
+// takes four milliseconds, as long as the start of a function that reads no names.
 package lazyregexp
 
 import (
@@ -7,15 +7,14 @@ import (
 	"sync"
 )
 
-// Regexp is a regular expression; its methods are those of regexp.Regexp. One that cannot be compiled panics when it is
-// first used.
+// Regexp is a regular expression with the methods of regexp.Regexp. An invalid one panics on first use.
 type Regexp struct {
 	source string
 	once   sync.Once
 	re     *regexp.Regexp
 }
 
-// New returns the expression and costs nothing: as the value of a variable of a package it is made by the compiler.
+// New returns the expression without compiling it. As a package variable it is initialised at compile time.
 func New(source string) *Regexp { return &Regexp{source: source} }
 
 func (r *Regexp) compiled() *regexp.Regexp {
@@ -23,48 +22,48 @@ func (r *Regexp) compiled() *regexp.Regexp {
 	return r.re
 }
 
-// Match tells whether b has a match.
+// Match reports whether b has a match.
 func (r *Regexp) Match(b []byte) bool { return r.compiled().Match(b) }
 
-// MatchString tells whether s has a match.
+// MatchString reports whether s has a match.
 func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s) }
 
-// FindString is the text of the first match, "" where there is none.
+// FindString returns the first match, or "".
 func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s) }
 
-// FindStringIndex is where the first match begins and ends, nil where there is none.
+// FindStringIndex returns start and end of the first match, or nil.
 func (r *Regexp) FindStringIndex(s string) []int { return r.compiled().FindStringIndex(s) }
 
-// FindStringSubmatch is the first match and its groups, nil where there is none.
+// FindStringSubmatch returns the first match and its groups, or nil.
 func (r *Regexp) FindStringSubmatch(s string) []string { return r.compiled().FindStringSubmatch(s) }
 
-// FindStringSubmatchIndex is where the first match and its groups begin and end, nil where there is none.
+// FindStringSubmatchIndex returns start and end of the first match and its groups, or nil.
 func (r *Regexp) FindStringSubmatchIndex(s string) []int {
 	return r.compiled().FindStringSubmatchIndex(s)
 }
 
-// FindAllString are the texts of the first n matches, or of all with n of -1.
+// FindAllString returns the first n matches, or all for n = -1.
 func (r *Regexp) FindAllString(s string, n int) []string { return r.compiled().FindAllString(s, n) }
 
-// FindAllStringIndex is where the first n matches begin and end, or all with n of -1.
+// FindAllStringIndex returns start and end of the first n matches, or of all for n = -1.
 func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
 	return r.compiled().FindAllStringIndex(s, n)
 }
 
-// FindAllStringSubmatch are the first n matches with their groups, or all with n of -1.
+// FindAllStringSubmatch returns the first n matches with their groups, or all for n = -1.
 func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
 
-// FindAllStringSubmatchIndex is where the first n matches and their groups begin and end, or all with n of -1.
+// FindAllStringSubmatchIndex returns start and end of the first n matches and their groups, or of all for n = -1.
 func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return r.compiled().FindAllStringSubmatchIndex(s, n)
 }
 
-// ReplaceAllString is s with each match replaced; by may name groups ($1).
+// ReplaceAllString returns s with each match replaced. by may refer to groups ($1).
 func (r *Regexp) ReplaceAllString(s, by string) string { return r.compiled().ReplaceAllString(s, by) }
 
-// ReplaceAllStringFunc is s with each match replaced by what by makes of it.
+// ReplaceAllStringFunc returns s with each match replaced by by's result.
 func (r *Regexp) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, by)
 }

@@ -108,7 +108,8 @@ func TestUnusableAPI(t *testing.T) {
 	}
 }
 
-// Connecting to the events stream is exempt from the rate limit; to the others counts once, and says what is left.
+// A connection to the events stream is exempt from the rate limit. One to another stream counts once, and the response
+// has the rate limit headers.
 func TestConnectingCounts(t *testing.T) {
 	s := newStage(t, nil)
 	token, account := s.account(uuid.New())
@@ -135,7 +136,7 @@ func TestConnectingCounts(t *testing.T) {
 	}
 }
 
-// A user who may not ask any more keeps the streams that are open, and may open further ones of events.
+// A user over the rate limit keeps open streams, and may open further events streams.
 func TestTooManyRequestsLeaveEventsAlone(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessGrace, c.AccessInterval = 50*time.Millisecond, time.Minute })
 	tenant := uuid.New()
@@ -216,7 +217,7 @@ func TestSameTokenOnAnotherHostIsAskedAnew(t *testing.T) {
 	}
 }
 
-// Whatever a client shows itself with, another one that shows another of its kind is somebody else.
+// Credentials of the same kind with other values belong to other users.
 func TestEachCredentialIsItsOwn(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()
@@ -237,7 +238,7 @@ func TestEachCredentialIsItsOwn(t *testing.T) {
 	}
 }
 
-// A refusal ends streams only where it says that the credential is no good.
+// A refusal ends streams only if it says that the credential is invalid.
 func TestLastingRefusals(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]bool{400: true, 401: true, 403: true, 404: true, 408: false, 429: false, 500: false, 503: false} {
@@ -270,8 +271,8 @@ func TestAnswersAreCachedUntilAccessChanges(t *testing.T) {
 	}
 }
 
-// What a client sent may be as long as a request's head and another with each request: of those that have left, only
-// what is needed to know them again is kept.
+// What a client sent may be as long as a request header and differ each time. For clients that have left, the relay
+// keeps only what it needs to recognise them.
 func TestWhatIsKeptOfThoseWhoLeft(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
 	account := rig.Reader(uuid.New())
@@ -308,8 +309,8 @@ func TestWhatIsKeptOfThoseWhoLeft(t *testing.T) {
 	s.ended(stays, 5*time.Second)
 }
 
-// A connection that begins holds a grant only while it is known and good: nobody would ask again about another, and a
-// stream of it would outlive its access. What could not be confirmed, or long ago, is doubtful.
+// A starting connection holds a grant only while it is cached and valid. Otherwise nothing would check the grant again,
+// and a stream could outlive its access. A grant that is unconfirmed, or was confirmed long ago, is doubtful.
 func TestGrantIsHeldOrDoubtful(t *testing.T) {
 	t.Parallel()
 	a := newAccess(Config{AccessMaxAge: time.Minute, AccessGrace: time.Hour}, nil, slog.New(slog.DiscardHandler))
@@ -335,7 +336,7 @@ func TestGrantIsHeldOrDoubtful(t *testing.T) {
 	}
 }
 
-// Of two answers of the API the one that was asked for last counts, whichever comes last.
+// Of two answers of the API, the one to the later request counts, in any order of arrival.
 func TestOlderAnswerIsVoid(t *testing.T) {
 	t.Parallel()
 	a := newAccess(Config{}, nil, slog.New(slog.DiscardHandler))

@@ -75,8 +75,8 @@ func neverRead(t *testing.T, s *stage) {
 	eventually(t, "only the reader is left", func() bool { return s.server.limits.open() == 1 })
 }
 
-// A scan tells of thousands of books within a second, faster than a client on another continent can take them: what it
-// leaves unread for a moment is kept for it.
+// A scan sends events about thousands of books within a second, faster than a client on another continent can receive
+// them: the relay queues them.
 func TestBurst(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()
@@ -114,7 +114,8 @@ func pairAndWatcher(t *testing.T) (pair [2]int, w *watcher) {
 	return pair, w
 }
 
-// What a client has made room for is written before more is queued: it is not dropped for what it could have read.
+// Bytes that fit into the socket are written before more are queued: a client is not dropped for bytes that it could
+// have read.
 func TestQueueIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
@@ -147,7 +148,7 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 	}
 }
 
-// A clock that is set back does not keep a stream without keep-alives, nor a client that does not read, for as long.
+// After the clock was set back, streams still get keep-alives, and a client that does not read is still dropped.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
@@ -188,7 +189,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// Where many do not read, somebody is dropped before all of them have what one may have.
+// With many clients that do not read, some are dropped before each has reached its own limit.
 func TestQueuesTogetherAreBounded(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.MaxPerUser, c.WriteTimeout, c.ClientQueue = 1000, time.Minute, 16<<20 })
 	tenant := uuid.New()
@@ -507,7 +508,7 @@ func TestLiveEventWhileReading(t *testing.T) {
 	s.expect(c, "late")
 }
 
-// A client that leaves while its stream begins keeps no place.
+// A client that leaves while its stream starts frees its slots.
 func TestAClientThatLeavesAtOnce(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.KeepAlive = 20 * time.Millisecond })
 	token, _ := s.account(uuid.New())

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Somebody whose limit of open files leaves room for a fraction of the streams only is warned.
+// A limit of open files far below the connection limit causes a warning.
 func TestFewFilesAreAWarning(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // New asks it nothing

@@ -57,7 +57,7 @@ func TestWireFormat(t *testing.T) {
 	}
 }
 
-// HEAD has the answer's head and no stream: what came behind it would be taken for the next answer on the connection.
+// HEAD returns the response header and no stream: a body would be taken for the next response on the connection.
 func TestHead(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.MaxPerUser = 1 })
 	token, _ := s.account(uuid.New())
@@ -142,7 +142,7 @@ func TestEventsAreFiltered(t *testing.T) {
 	for _, kind := range []string{"for_series", "for_first", "for_all"} {
 		s.expect(all, kind)
 	}
-	// What tasks and scans tell may name files: nobody hears it from whom a series is hidden.
+	// Events of tasks and scans may name files: clients who do not see all series do not receive them.
 	tasks, hidden := s.open("/api/v1/tasks/stream", token), s.open("/api/v1/tasks/stream", fewToken)
 	s.publish(tenant, events.TaskProgressed(events.TaskProgress{}), events.Event{Topic: events.Tasks, Kind: "for_all", Data: 6})
 	s.expect(tasks, "task_progress")
@@ -207,7 +207,7 @@ func TestReplay(t *testing.T) {
 	s.expect(late, "live")
 }
 
-// An entry that the relay cannot read keeps nobody from the others.
+// An entry that the relay cannot decode does not hide the others.
 func TestReplayOverAnUnknownEntry(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()

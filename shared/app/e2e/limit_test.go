@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// allowance is a bucket of the rate limit, watched from outside: of what is in it, only as much is known as the clock
-// allows between sending a request and having its answer.
+// allowance is a bucket of the rate limit, observed from outside. Its content is only known up to the time between
+// sending a request and receiving the response.
 type allowance struct {
 	rate, burst    float64
 	least, most    float64 // what remains after the last request
@@ -26,7 +26,7 @@ type allowance struct {
 	passed int // requests let through so far
 }
 
-// check judges one answer of requests that are sent one after the other.
+// check checks one response in a sequence of requests.
 func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
 	t.Helper()
 	now := time.Now()
@@ -54,7 +54,8 @@ func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
 	}
 }
 
-// counted tells whether Redis was asked: where it does not answer in 20 ms, as on a very busy machine, requests pass.
+// counted reports whether Redis counted the request: if it does not answer in 20 ms, as on a very busy machine,
+// requests pass.
 func (a *allowance) counted(got answer) bool {
 	return got.Header.Get("X-RateLimit-Remaining") != strconv.Itoa(int(a.burst))
 }
@@ -107,8 +108,8 @@ func wantRefusal(t *testing.T, got answer) {
 	}
 }
 
-// Every answer carries the headers of the rate limit, exact to one request, whatever was asked in which way; who goes
-// on is refused, and nobody else.
+// Every response has exact rate limit headers, for any kind of request. A client over the limit is refused, and no
+// other.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{limited: true})

@@ -157,11 +157,11 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 	}
 }
 
-// kept is what the programs ask whatever a request is about: whose host it is, once in five seconds, and whether a
-// connection that nobody has used for a second still is one. When that falls to a request is the clock's business.
+// kept are statements that any request may have to send: the look-up of the tenant, once in five seconds, and the ping
+// of a connection that was unused for a second.
 var kept = [][]byte{[]byte("app.tenant_by_host("), []byte("-- ping")}
 
-// questions passes the client's messages on and counts what is kept.
+// questions passes the client's messages on and counts those in kept.
 func (l *link) questions(server io.Writer, client io.Reader) {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
 	head := make([]byte, 4, 5) // the first message has no type
@@ -192,7 +192,7 @@ func (l *link) questions(server io.Writer, client io.Reader) {
 	}
 }
 
-// cost is how many round trips do takes, but for those that are kept. Nothing else may go over the link meanwhile.
+// cost returns the round trips of do, without those in kept. Nothing else may use the link meanwhile.
 func (l *link) cost(do func()) int64 {
 	trips, others := l.trips.Load(), l.others.Load()
 	do()

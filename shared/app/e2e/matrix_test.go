@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// matrix is every operation against every kind of caller.
+// matrix calls every operation as every kind of caller.
 type matrix struct {
 	*system
 	book  book
@@ -25,7 +25,7 @@ type matrix struct {
 	tagged, someone, asker string // a sharing tag, a user and a plugin
 }
 
-// caller is a kind of caller and what it may expect of an operation.
+// caller is a kind of caller with the expected status.
 type caller struct {
 	kind   string
 	client *testkit.Client

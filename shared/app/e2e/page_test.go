@@ -193,8 +193,8 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 	}
 }
 
-// once is how many GETs the page may cost that was asked for at that time: one, and where Redis may have been late,
-// which has 20 ms to count a request, one more, because what had begun ahead is dropped then.
+// once returns how many GETs a page may cost that was requested at the given time: one. If Redis may have been late (it
+// has 20 ms to count a request), one more, because the operation is then started again.
 func once(began time.Time) int {
 	if time.Since(began) < 20*time.Millisecond {
 		return 1
@@ -275,8 +275,8 @@ func TestDeletedLibrary(t *testing.T) {
 	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=150").problem(t, 404)
 }
 
-// A page whose content is not what the archive's directory says is never answered as a whole one: a small one is
-// refused, of a larger one the answer breaks off.
+// A page whose content differs from the archive's directory is never sent completely: a small one is refused, the
+// response of a larger one is aborted.
 func TestDamagedPages(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

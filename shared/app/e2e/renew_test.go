@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What was remembered of a book ends with the scan that finds another file, or the file elsewhere: who is told of it
-// and asks gets what is there now, not the former page, "not modified", or an error.
+// After a scan has found that a book's file changed or moved, cached data about it is invalid: whoever then sends a
+// request gets the current state, not the former page, "not modified", or an error.
 func TestChangedFileIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -68,8 +68,8 @@ func TestChangedFileIsServedAtOnce(t *testing.T) {
 	}
 }
 
-// The address of a page of another file works as soon as it is given away, although the function that is asked by the
-// CDN remembers the former file for some seconds.
+// The URL of a page of a changed file works as soon as it is issued, although the function behind the CDN caches the
+// former file for some seconds.
 func TestChangedFileBehindTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)

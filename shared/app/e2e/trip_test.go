@@ -11,9 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What a warm request costs Postgres, in round trips counted on the wire, without those that fall to any request by the
-// clock: the memory of a tenant lapses every five seconds. Not parallel, so that nothing else takes
-// a connection that was warmed.
+// Round trips to Postgres of a warm request, counted on the wire, without those that depend on the clock: the cached
+// tenant expires every five seconds. Not parallel, so that no other test takes a warm connection.
 func TestRoundTrips(t *testing.T) {
 	var l *link
 	s := newSystem(t, links{database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})

@@ -136,7 +136,7 @@ func bigPage(t testing.TB) []byte {
 	return append(testkit.JPEG(t, 40, 60, 1), bytes.Repeat([]byte("padding behind the image\n"), 1_200_000)...)
 }
 
-// What happens to a file while it is sent: the answer is whole and of the old version, or it is aborted.
+// If a file changes while it is sent, the response is complete and of the old version, or it is aborted.
 func TestFileChangesWhileSent(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -195,8 +195,9 @@ func TestFileChangesWhileSent(t *testing.T) {
 	}
 }
 
-// A store that refuses three reads of ten, is slow at times, and closes connections: every answer is whole, aborted, or
-// 503; a read is tried three times at most, and nothing is left behind. Not parallel: it counts goroutines and files.
+// The store refuses three reads of ten, is slow at times, and closes connections. Every response is complete, aborted,
+// or 503. A read is tried three times at most, and nothing is left behind. Not parallel: it counts goroutines and
+// files.
 func TestStoreTrouble(t *testing.T) {
 	s := newSystem(t, links{})
 	admin := s.as("admin")
@@ -246,7 +247,7 @@ func TestStoreTrouble(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	}
-	// again counts the reads with more tries than one may have: Redis was late, and what had begun ahead was done again.
+	// again counts the reads with more tries than allowed: Redis was late, and an Early operation was started again.
 	run := func(requests int) (whole, aborted, refused, most, again int, slowest time.Duration) {
 		var next atomic.Int64
 		var all sync.WaitGroup

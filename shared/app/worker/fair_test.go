@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// delayed measures how long a scan of ten books takes while the worker goes about what others have queued.
+// delayed returns the duration of a scan of ten books while the worker runs tasks of another tenant.
 func delayed(t *testing.T, r *rig, handlers map[string]task.Handler, before func()) time.Duration {
 	t.Helper()
 	small := r.owner("small")

@@ -42,7 +42,7 @@ func undisturbed(t *testing.T, series, books int) []string {
 	return o.state()
 }
 
-// stuck is when a test that waits for an end gives up: no machine is as busy.
+// stuck is the time limit of tests that wait for an end, for the busiest machine.
 const stuck = 3 * time.Minute
 
 // size is a number from the environment.

@@ -51,7 +51,7 @@ type rig struct {
 	config worker.Config
 }
 
-// newRig has the queues "tasks" and, for what was received five times, "dead"; embedded has none.
+// newRig has the queues "tasks" and, for messages received five times, "dead". With embedded it has none.
 func newRig(t testing.TB, embedded bool) *rig {
 	t.Helper()
 	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), sqs: sqs.Start(t)}

@@ -112,8 +112,8 @@ func forwarded(t *testing.T, address string, answer func(client, server net.Conn
 	return u.String()
 }
 
-// A database that is gone without closing its connections, as one that another machine takes over from, does not end
-// the rounds: they go on with new connections.
+// A database that disappears without closing its connections, as in a failover, does not stop the rounds: they continue
+// with new connections.
 func TestRoundsGoOnAfterASilentDatabase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)
@@ -168,7 +168,7 @@ func silenced(t *testing.T, address string) (silent string, silence func()) {
 	}), func() { quiet.Store(true) }
 }
 
-// Libraries that are scanned on start are, also where the scheduler is up before its database.
+// Libraries with scan on start are scanned, even if the scheduler starts before its database.
 func TestAStartBeforeTheDatabaseScansLibraries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)
