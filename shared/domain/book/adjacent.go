@@ -10,14 +10,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Adjacent is the books before and after one in its series; at the ends one is null.
+// Adjacent holds the previous and next book in a series; either is null at the ends.
 type Adjacent struct {
 	Prev *Book `json:"prev"`
 	Next *Book `json:"next"`
 }
 
-// The neighbours of book $1 in the order of inSeries, in which books without a number are last. Each looks at no more
-// than two rows of the index: one among the books with a number, one among those without.
+// nextSQL and prevSQL select the neighbours of book $1 in the order of inSeries, where books without a number come
+// last. Each reads at most two index rows: one among the numbered books, one among the others.
 const (
 	nextSQL = `select n.id from book c cross join lateral (
 		  (select b.id, 1 as part from book b where b.tenant_id = app.tenant() and b.series_id = c.series_id and b.deleted_at is null

@@ -24,8 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// MetadataBody is what people change of a book's metadata: null clears, and so does absence where all is replaced.
-// There a volume or chapter of which the metadata has none stays: the name of the file gave it.
+// MetadataBody is the body of PATCH and PUT of a book's metadata. Null clears a field; in a PUT, so does absence. A PUT
+// keeps a volume or chapter that the metadata does not hold: it comes from the file name.
 type MetadataBody struct {
 	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
@@ -45,7 +45,7 @@ type MetadataBody struct {
 	Subjects       httpapi.Optional[[]string]    `json:"subjects,omitempty" maxItems:"200"`
 	Awards         httpapi.Optional[[]AwardBody] `json:"awards,omitempty" maxItems:"100"`
 
-	// The people of one role, with commas between.
+	// One field per role, names separated by commas.
 	Writer      httpapi.Optional[string] `json:"writer,omitempty" maxLength:"5000" doc:"Names with commas between; so the other roles"`
 	Penciller   httpapi.Optional[string] `json:"penciller,omitempty" maxLength:"5000"`
 	Inker       httpapi.Optional[string] `json:"inker,omitempty" maxLength:"5000"`
@@ -55,7 +55,7 @@ type MetadataBody struct {
 	Editor      httpapi.Optional[string] `json:"editor,omitempty" maxLength:"5000"`
 }
 
-// SharedBody is what people may change of several books at once, too.
+// SharedBody holds the fields that may also be changed for several books at once.
 type SharedBody struct {
 	OriginalTitle  httpapi.Optional[string]          `json:"originalTitle,omitempty" maxLength:"1000"`
 	Publisher      httpapi.Optional[string]          `json:"publisher,omitempty" maxLength:"500"`
@@ -72,14 +72,14 @@ type SharedBody struct {
 	Translator     httpapi.Optional[string]          `json:"translator,omitempty" maxLength:"5000"`
 }
 
-// AuthorBody is a person and what they did.
+// AuthorBody is a person and their role.
 type AuthorBody struct {
 	Name     string  `json:"name" minLength:"1" maxLength:"500"`
 	Role     string  `json:"role,omitempty" default:"author" enum:"author,co_author,editor,translator,illustrator,contributor,writer,penciller,inker,colorist,letterer,cover_artist"`
 	SortName *string `json:"sortName,omitempty" maxLength:"500"`
 }
 
-// AwardBody is a prize that a book won or was named for.
+// AwardBody is a prize that a book won or was nominated for.
 type AwardBody struct {
 	Name     string  `json:"name" minLength:"1" maxLength:"500"`
 	Category *string `json:"category,omitempty" maxLength:"500"`
@@ -87,13 +87,13 @@ type AwardBody struct {
 	Won      bool    `json:"won,omitempty"`
 }
 
-// Amended is the metadata as a change has left it.
+// Amended is the metadata after a change.
 type Amended struct {
 	BookID uuid.UUID `json:"bookId"`
 	Metadata
 }
 
-// field is a member of the body: its value, nil where it is to be cleared.
+// field is a field of the body; its value is nil where it is to be cleared.
 type field struct {
 	name  string
 	set   bool
@@ -108,7 +108,7 @@ func of[T any](name string, o httpapi.Optional[T]) field {
 	return f
 }
 
-// fields are the members of the body, but people.
+// fields returns the fields of the body, except people.
 func (b *MetadataBody) fields() []field {
 	return []field{of("title", b.Title), of("titleSort", b.TitleSort), of("subtitle", b.Subtitle), of("originalTitle", b.OriginalTitle), of("summary", b.Summary), of("publisher", b.Publisher),
 		of("imprint", b.Imprint), of("genre", b.Genre), of("languageIso", b.LanguageISO), of("formatDetail", b.FormatDetail), of("bookType", b.BookType),
@@ -117,28 +117,27 @@ func (b *MetadataBody) fields() []field {
 		of("seriesPosition", b.SeriesPosition), of("seriesTotal", b.SeriesTotal), of("subjects", b.Subjects), of("awards", b.Awards), of("customMetadata", b.CustomMetadata)}
 }
 
-// roles are the members of the body that are people of one role.
+// roles returns the fields that hold the people of one role.
 func (b *MetadataBody) roles() []field {
 	return []field{of("writer", b.Writer), of("penciller", b.Penciller), of("inker", b.Inker), of("colorist", b.Colorist), of("letterer", b.Letterer),
 		of("coverArtist", b.CoverArtist), of("editor", b.Editor), of("translator", b.Translator)}
 }
 
-// lines are the texts of one line; they hold something, or are null.
+// lines returns the single-line text fields. They must not be blank, but may be null.
 func (b *MetadataBody) lines() map[string]*string {
 	return map[string]*string{"title": b.Title.Value, "titleSort": b.TitleSort.Value, "subtitle": b.Subtitle.Value, "originalTitle": b.OriginalTitle.Value, "publisher": b.Publisher.Value, "imprint": b.Imprint.Value,
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
-// Printable cuts off the spaces around a text of one line, composes its letters, as scans do, and tells whether people
-// can read it: nothing in it is hidden, and something of it is seen.
+// Printable trims a single-line text, normalizes it to NFC as scans do, and reports whether it has at least one visible
+// character and no hidden ones.
 func Printable(text *string) bool {
 	*text = norm.NFC.String(strings.TrimSpace(*text))
 	seen := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) }
 	return strings.ContainsFunc(*text, seen) && !strings.ContainsFunc(*text, naming.Hidden)
 }
 
-// line tells what is wrong with a text of one line, nil for nothing, and whether it may be null; spaces around it are
-// cut off.
+// line trims a single-line text and validates it; nullable allows null. It returns nil if the text is valid.
 func line(name string, text *string, nullable bool) []fault.Field {
 	message := "must hold printable characters"
 	if nullable {
@@ -150,8 +149,7 @@ func line(name string, text *string, nullable bool) []fault.Field {
 	return nil
 }
 
-// named tells what is wrong with the name of a member of a list, and with the text beside it, which is null where it is
-// empty.
+// named validates the name of a list item and the optional text beside it; an empty optional text becomes null.
 func named(at string, name *string, beside string, text **string) (bad []fault.Field) {
 	bad = line(at+".name", name, false)
 	if *text != nil && strings.TrimSpace(**text) == "" {
@@ -163,7 +161,7 @@ func named(at string, name *string, beside string, text **string) (bad []fault.F
 	return bad
 }
 
-// CheckAuthors brings the names of people into their form and lists what is wrong.
+// CheckAuthors normalizes and validates the names of people.
 func CheckAuthors(authors []AuthorBody) (bad []fault.Field) {
 	for i := range authors {
 		bad = append(bad, named(fmt.Sprintf("authors[%d]", i), &authors[i].Name, "sortName", &authors[i].SortName)...)
@@ -171,7 +169,7 @@ func CheckAuthors(authors []AuthorBody) (bad []fault.Field) {
 	return bad
 }
 
-// checkNames lists what is wrong with the people of roles and with awards, and brings their names into their form.
+// checkNames normalizes and validates the names of people and awards.
 func (b *MetadataBody) checkNames() (bad []fault.Field) {
 	if v := b.Authors.Value; v != nil {
 		bad = CheckAuthors(*v)
@@ -190,7 +188,7 @@ func (b *MetadataBody) checkNames() (bad []fault.Field) {
 	return bad
 }
 
-// split are the names of a text that has commas between them.
+// split splits a comma-separated list of names.
 func split(text string) (names []string) {
 	for name := range strings.SplitSeq(norm.NFC.String(text), ",") {
 		if name = strings.Join(strings.Fields(name), " "); name != "" {
@@ -200,7 +198,7 @@ func split(text string) (names []string) {
 	return names
 }
 
-// check brings languages, ISBNs and texts into their form and lists what is wrong.
+// check normalizes and validates languages, ISBNs and texts.
 func (b *MetadataBody) check() error {
 	var bad []fault.Field
 	if b.Title.Set && b.Title.Value == nil {
@@ -255,10 +253,10 @@ func (b *MetadataBody) check() error {
 	return fault.InvalidFields(bad)
 }
 
-// maxCustom is the size of the largest customMetadata, in bytes.
+// maxCustom is the maximum size of customMetadata in bytes.
 const maxCustom = 64 << 10
 
-// CheckCustom tells what is wrong with a customMetadata, nil for nothing.
+// CheckCustom validates customMetadata. It returns nil if it is valid.
 func CheckCustom(raw json.RawMessage) *fault.Field {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || httpapi.HoldsNUL(raw) {
 		return &fault.Field{Field: "customMetadata", Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
@@ -269,7 +267,7 @@ func CheckCustom(raw json.RawMessage) *fault.Field {
 // isbns are ISBNs as the record has them, a JSON list with each once.
 func isbns(text string) (list string, ok bool) {
 	var parts []string
-	if json.Unmarshal([]byte(text), &parts) != nil || parts == nil { // null is a list to JSON
+	if json.Unmarshal([]byte(text), &parts) != nil || parts == nil { // null decodes to a nil list
 		parts = strings.Split(text, ",")
 	}
 	numbers := []string{}
@@ -286,7 +284,8 @@ func isbns(text string) (list string, ok bool) {
 	return string(data), err == nil
 }
 
-// people are the authors that the body names, and the roles that they replace: all where whole is true.
+// people returns the authors that the body sets and the roles that they replace. whole reports that all authors are
+// replaced.
 func (b *MetadataBody) people(replace bool) (people []Author, roles []string, whole bool) {
 	people, whole = []Author{}, b.Authors.Set || replace
 	if b.Authors.Value != nil {
@@ -316,7 +315,8 @@ func (b *MetadataBody) people(replace bool) (people []Author, roles []string, wh
 	return people, roles, whole
 }
 
-// said is what the body sets, but people, the names of all that it changes and the locks of what it gives a value.
+// said returns the values that the body sets (except people), the names of all fields it changes, and the locks of the
+// fields that get a value.
 func (b *MetadataBody) said(replace bool) (set map[string]any, names, locks []string) {
 	set, names, locks = map[string]any{}, []string{}, []string{}
 	take := func(f field, lock string) {
@@ -344,7 +344,7 @@ func (b *MetadataBody) said(replace bool) (set map[string]any, names, locks []st
 	return set, names, locks
 }
 
-// mapped is what f makes of a text, nil of nil.
+// mapped applies f to a text; nil stays nil.
 func mapped(text *string, f func(string) string) *string {
 	if text == nil {
 		return nil
@@ -353,21 +353,21 @@ func mapped(text *string, f func(string) string) *string {
 	return &out
 }
 
-// SortTitle is SQL for what naming.SortTitle makes of a stored title.
+// SortTitle returns the SQL equivalent of naming.SortTitle for a stored title.
 func SortTitle(title string) string {
 	return "normalize(regexp_replace(" + title + `, '\s+', ' ', 'g'))`
 }
 
-// change is what a body makes of a document of metadata.
+// change is a body, prepared for the update of a metadata document.
 type change struct {
-	document, people string   // JSON: what is set, and people
-	names            []string // of all that changes
+	document, people string   // JSON: the values to set, and the authors
+	names            []string // of all changed fields
 	locks            []string // to set
-	roles            []string // of the people that are replaced; all where whole is true
+	roles            []string // whose people are replaced; all if whole is true
 	whole            bool
-	nobody           bool // people are cleared: null, and not a list of nobody
+	nobody           bool // authors become null, not an empty list
 	titled           bool // there is a new title
-	replace          bool // all is replaced
+	replace          bool // PUT: all fields are replaced
 }
 
 func (b *MetadataBody) change(replace bool) (*change, error) {
@@ -386,8 +386,8 @@ func (b *MetadataBody) change(replace bool) (*change, error) {
 		titled: b.Title.Value != nil, replace: replace}, nil
 }
 
-// sql writes the change into the documents of the books that which names, in the order of their ids; args are its
-// parameters, of which the first is ids.
+// sql returns the upsert of the metadata of the books that match the condition which, in order of their ids. Its
+// parameters come from args; the first one is ids.
 func (c *change) sql(which string) string {
 	return `insert into book_metadata as m (tenant_id, book_id, metadata, locks)
 		select app.tenant(), id, $2::jsonb || jsonb_build_object('authors', $3::jsonb), $4 from book
@@ -410,8 +410,8 @@ func (c *change) args(ids any) []any {
 	return []any{ids, c.document, c.people, c.locks, changed, c.whole && !c.nobody, roles, len(c.names) > 0, c.titled}
 }
 
-// amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
-// cleared. One round trip.
+// amend changes a book's metadata and locks the fields that get a value; replace clears absent fields. It takes one
+// round trip.
 func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
 	if body.Title.Value == nil && replace {
 		body.Title.Set = false
@@ -448,9 +448,9 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	return &Amended{id, *m}, at, c.names, nil
 }
 
-// QueueFill writes what a plugin says of a book's metadata, which nobody has locked: as people's word, but it locks
-// nothing, and writes nothing where other locks than these are set by now (Conflict). renaming is 1, once the batch has
-// run, where a task is to name the books of the series again.
+// QueueFill adds the update of metadata fields by a plugin to the batch. Unlike amend it locks nothing. It writes
+// nothing if the locks have changed from locks meanwhile (Conflict). After the batch has run, renaming is 1 if a task
+// to rename the books of the series was added.
 func QueueFill(b *pgx.Batch, id uuid.UUID, locks []string, body *MetadataBody) (renaming *int64, err error) {
 	if err := body.check(); err != nil {
 		return nil, err
@@ -472,8 +472,8 @@ func QueueFill(b *pgx.Batch, id uuid.UUID, locks []string, body *MetadataBody) (
 	return renaming, nil
 }
 
-// filled are the names in the document of what is changed, which the next analysis keeps where the file does not say
-// it; title, volume and chapter follow the file as the library's strategy has it.
+// filled returns the changed fields that the next analysis keeps unless the file sets them. Title, volume and chapter
+// are left out: they follow the file by the library's strategy.
 func (c *change) filled() []string {
 	out := slices.DeleteFunc(slices.Clone(c.names), func(n string) bool {
 		return n == "title" || n == "titleSort" || n == "volume" || n == "chapter" || n == "authors" || slices.Contains(c.roles, strings.Replace(n, "coverArtist", "cover_artist", 1))
@@ -484,7 +484,7 @@ func (c *change) filled() []string {
 	return out
 }
 
-// ISBNs are numbers of the book trade as a body has them, nil and why where there are none or one is wrong.
+// ISBNs returns ISBNs as MetadataBody holds them; nil if there are none, nil and an error message if one is invalid.
 func ISBNs(numbers []string) (*string, string) {
 	if len(numbers) == 0 {
 		return nil, ""
@@ -496,17 +496,15 @@ func ISBNs(numbers []string) (*string, string) {
 	return &list, ""
 }
 
-// queueRenaming is queueNaming for a body; it comes before queueAmend, as tasks come before books in the order of
-// locks.
+// queueRenaming is queueNaming for a body. It must precede queueAmend, because tasks are locked before books.
 func queueRenaming(b *pgx.Batch, id uuid.UUID, body *MetadataBody, c *change) (*int64, error) {
 	body.Volume.Set, body.Chapter.Set = slices.Contains(c.names, "volume"), slices.Contains(c.names, "chapter")
 	return queueNaming(b, id, body.Volume, body.Chapter)
 }
 
-// queueAmend writes a checked body.
+// queueAmend adds the update by a validated body to the batch.
 func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c *change) {
-	// Where all is replaced by a record that was read, null is no change of a volume or chapter that the name of the
-	// file gave.
+	// In a PUT, null leaves a volume or chapter that came from the file name.
 	const noted = "exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and m.metadata ? "
 	db.One(b, at, `update book k set volume = case when $2 and (not $12 or $3::integer is not null or `+noted+`'volume')) then $3 else k.volume end,
 		  chapter = case when $4 and (not $12 or $5::double precision is not null or `+noted+`'chapter')) then $5 else k.chapter end,

@@ -14,12 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// NeverRead tells in SQL whether book b was never analysed; of one that cannot be read it was tried.
+// NeverRead is an SQL condition: book b was never analysed. A book that failed analysis does not count.
 const NeverRead = "not b.analyzed and b.error_type is null"
 
 const analysisQueued = "The analysis of the book is queued"
 
-// analyses adds the operations that start the analysis of books.
+// analyses registers the operations that start the analysis of books.
 func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1/books" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
@@ -51,7 +51,7 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-// analyzeNew queues the analysis of a book that never was, or finds the one that waits already.
+// analyzeNew queues the analysis of a book that was never analysed, or returns the pending task for it.
 func analyzeNew(ctx context.Context, d *db.DB, id uuid.UUID) (*task.Started, error) {
 	var b pgx.Batch
 	var exists bool
@@ -71,7 +71,7 @@ func analyzeNew(ctx context.Context, d *db.DB, id uuid.UUID) (*task.Started, err
 	return &out, nil
 }
 
-// analyzeSeveral adds a task for each of the books that was never analysed, or with force for each.
+// analyzeSeveral adds a task for each book that was never analysed; with force, for every book.
 func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
 	var b pgx.Batch
 	var n int64

@@ -26,7 +26,7 @@ func (in ScopeInput) scope() scope {
 	return scope{library: OptionalID(in.LibraryID), series: OptionalID(in.SeriesID)}
 }
 
-// OptionalID is the id of a query parameter whose format was checked, or nil where it was not sent.
+// OptionalID returns the id of a validated query parameter, nil if it was not sent.
 func OptionalID(s string) *uuid.UUID {
 	id, err := uuid.Parse(s)
 	if err != nil {
@@ -42,7 +42,7 @@ type listInput struct {
 	FullInput
 }
 
-// InLibraryInput names the library that a list is asked of, and may narrow it to a series.
+// InLibraryInput names the library of a list, and optionally one of its series.
 type InLibraryInput struct {
 	ID       uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
 	SeriesID string    `query:"seriesId" format:"uuid"`
@@ -52,8 +52,8 @@ func (in *InLibraryInput) scope() scope {
 	return scope{library: &in.ID, series: OptionalID(in.SeriesID)}
 }
 
-// Routes adds the operations on books, and the list of those that the caller is reading. Nothing of it changes
-// what others see, so that nothing is published.
+// Routes registers the operations on books, including the list of books in progress. None of them changes what others
+// see, so no events are published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 	single(a, d, added)
@@ -64,7 +64,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
 }
 
-// lists adds the lists of books, of all libraries and of one.
+// lists registers the lists of books, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
 		field, desc, err := s.order(by)
@@ -117,10 +117,10 @@ func lists(a *httpapi.API, d *db.DB) {
 		})
 	for _, l := range []struct {
 		path, id  string
-		inLibrary string // id of the same list of one library; "" where there is none
+		inLibrary string // operation id of the same list of one library; "" if there is none
 		summary   string
 		list      listing
-		latest    string // the field of its own order, the latest first; "" where that is another
+		latest    string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/books/in-progress", id: "listBooksInProgress", inLibrary: "listLibraryBooksInProgress",
 			summary: "Books that the caller has begun, the latest first", list: reading},
@@ -151,11 +151,11 @@ func lists(a *httpapi.API, d *db.DB) {
 	}
 }
 
-// single adds what is read of one book.
+// single registers the reads of one book.
 func single(a *httpapi.API, d *db.DB, added task.Added) {
 	for _, full := range []httpapi.Op{
 		operation("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
-		operation("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // clients that know a shorter one ask for this
+		operation("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // for clients that know a shorter record
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *struct {
 			IDInput

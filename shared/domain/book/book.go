@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/progress"
 )
 
-// Book is a book as lists show it.
+// Book is a book in a list.
 type Book struct {
 	ID               uuid.UUID        `json:"id" db:"id"`
 	LibraryID        uuid.UUID        `json:"libraryId" db:"library_id"`
@@ -45,7 +45,7 @@ type AnalysisError struct {
 	OccurredAt time.Time `json:"occurredAt"`
 }
 
-// row is a book as the select of columns returns it.
+// row is a row of the select list columns.
 type row struct {
 	Book
 	LibraryPath string     `db:"library_path"`
@@ -72,7 +72,7 @@ func (r row) book() Book {
 	return b
 }
 
-// errors is why the book cannot be read.
+// errors returns the reasons why the book cannot be read.
 func (r row) errors() []AnalysisError {
 	if r.ErrorType == nil {
 		return []AnalysisError{}
@@ -95,7 +95,7 @@ func books(rows []row) []Book {
 	return out
 }
 
-// Join is the path of a key below a library's root, as people see it; an empty key is the root itself.
+// Join returns the displayed path of a key below a library's root; an empty key is the root itself.
 func Join(libraryPath, key string) string {
 	if key == "" {
 		return libraryPath
@@ -103,8 +103,8 @@ func Join(libraryPath, key string) string {
 	return strings.TrimSuffix(libraryPath, "/") + "/" + key
 }
 
-// columns is the select list of a row; from says what its aliases are. The number of a book whose file is gone waits
-// for its return; another may have it meanwhile.
+// columns is the select list of a row; its aliases are defined in from. A book whose file is gone shows no number:
+// another book may use it until the file returns.
 var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
 	b.title, b.title_sort, case when b.deleted_at is null then b.number end as number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
 	coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,
@@ -115,8 +115,8 @@ var columns = `b.id, b.library_id, l.name as library_name, l.path as library_pat
 	  and w.account_id = app.account() and w.book_id = b.id) as wanted, (select k.digest from koreader_digest k where k.tenant_id = app.tenant()
 	  and k.book_id = b.id and (k.file_size, k.file_etag, k.file_modified) = (b.size, b.etag, b.modified_at)) as koreader_hash`
 
-// from joins what a row shows to each id of page, one index lookup each: "limit 1" keeps the planner from
-// reading whole tables, however large the page is.
+// from joins the tables of a row to each id of page, one index lookup each: "limit 1" keeps the planner from reading
+// whole tables for large pages.
 const from = ` from page
 	cross join lateral (select x.id, x.library_id, x.series_id, x.key, x.title, x.title_sort, x.number, x.volume, x.chapter,
 	  x.format, x.fingerprint, x.size, x.page_count, x.reading_direction, x.analyzed, x.error_type, x.error_message, x.error_at,
@@ -132,13 +132,13 @@ const from = ` from page
 	  from progress x where x.tenant_id = app.tenant() and x.account_id = app.account() and x.book_id = page.id limit 1) p on true
 	order by page.pos`
 
-// pageSQL selects the rows of one page: ids is a select of id in order, of n parameters; two more are its limit
-// and offset.
+// pageSQL selects the rows of one page. ids is a select of ids in order with n parameters; limit and offset follow as
+// two more.
 func pageSQL(ids string, n int) string {
 	return rowsSQL(ids + limits(n))
 }
 
-// rowsSQL is that of a select of the ids of one page.
+// rowsSQL selects the rows for page, a select of ids in order.
 func rowsSQL(page string) string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + page + ") x) select " + columns + from
 }

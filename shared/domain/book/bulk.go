@@ -16,31 +16,31 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// maxBulk is how many books or series one request changes.
+// maxBulk is the maximum number of books or series per request.
 const maxBulk = 100
 
-// BulkChanged says how many books or series were changed.
+// BulkChanged is the number of books or series that were changed.
 type BulkChanged struct {
 	UpdatedCount int    `json:"updatedCount" minimum:"0"`
 	Message      string `json:"message"`
 }
 
-// BulkBody is what people change of the metadata of several books: null clears, and what is absent stays.
+// BulkBody changes the metadata of several books: null clears a field, an absent field stays.
 type BulkBody struct {
 	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Ids that no book has are left out"`
 	SharedBody
 }
 
-// BulkLocks are locks to set or to open on several books.
+// BulkLocks sets or clears locks of several books.
 type BulkLocks struct {
 	BookIDs []uuid.UUID
 	Locks   LockChanges
 }
 
-// Schema names the ids and every lock.
+// Schema lists the ids and every lock.
 func (BulkLocks) Schema(huma.Registry) *huma.Schema { return BulkLockSchema("bookIds", lockNames) }
 
-// UnmarshalJSON leaves out members that are neither ids nor locks.
+// UnmarshalJSON ignores members that are neither ids nor locks.
 func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 	var ids struct{ BookIDs []uuid.UUID }
 	if err := json.Unmarshal(data, &ids); err != nil {
@@ -50,7 +50,7 @@ func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 	return b.Locks.UnmarshalJSON(data)
 }
 
-// BulkLockSchema is an object with a list of ids, and a boolean or null for each name.
+// BulkLockSchema is the schema of an object with a list of ids, and a nullable boolean per name.
 func BulkLockSchema(ids string, names []string) *huma.Schema {
 	s := LockChangeSchema(names)
 	most := maxBulk
@@ -60,7 +60,7 @@ func BulkLockSchema(ids string, names []string) *huma.Schema {
 	return s
 }
 
-// bulk adds the operations that change several books at once.
+// bulk registers the operations that change several books at once.
 func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/books/bulk" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
@@ -116,14 +116,14 @@ func toldOf(rows []bulkRow) []events.Book {
 	return out
 }
 
-// LockSeries makes those who write several series wait for each other, and for whatever scans their libraries.
+// LockSeries serializes writers of several series with each other, and with scans of their libraries.
 func LockSeries(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id in (select library_id from series where tenant_id = app.tenant() and id = any($1)) "+
 		"order by library_id for update", ids)
 	b.Queue("select from series where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
-// lockBooks makes them wait for each other whose books are in one library, and for whatever scans that.
+// lockBooks serializes writers of books in the same library with each other, and with scans of that library.
 func lockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id in (select library_id from book where tenant_id = app.tenant() and id = any($1)) "+
 		"order by library_id for update", ids)
@@ -135,11 +135,11 @@ func LockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
-// several notes a change of those of the books $1 that there are, locked in one order.
+// several records a change of those of the books $1 that exist, locking them in one order.
 const several = `with these as (select id from book where tenant_id = app.tenant() and id = any($1) and deleted_at is null order by id for no key update)
 	update book b set updated_at = now() from these where b.tenant_id = app.tenant() and b.id = these.id returning b.id, b.series_id, b.library_id`
 
-// amendAll writes what people say of several books, and locks what gets a value.
+// amendAll changes the metadata of several books and locks the fields that get a value.
 func amendAll(ctx context.Context, d *db.DB, ids []uuid.UUID, body *MetadataBody) ([]events.Book, []string, error) {
 	if err := body.check(); err != nil {
 		return nil, nil, err

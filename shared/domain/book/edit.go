@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// PatchInput is what a person changes of a book. Each field that gets a value is locked.
+// PatchInput changes fields of a book. Each field that gets a value is locked.
 type PatchInput struct {
 	IDInput
 	Body struct {
@@ -29,7 +29,7 @@ type PatchInput struct {
 	}
 }
 
-// Patched is what a change has left.
+// Patched is the book after a change.
 type Patched struct {
 	ID        uuid.UUID `json:"id" db:"id"`
 	Title     string    `json:"title" db:"title"`
@@ -41,24 +41,24 @@ type Patched struct {
 	SeriesID  uuid.UUID `json:"-" db:"series_id"`
 }
 
-// updated is the event that says which fields have changed.
+// updated returns the event for the changed fields.
 func (p *Patched) updated(fields []string) events.Event {
 	return events.BookUpdated(events.Book{ID: p.ID, SeriesID: p.SeriesID, LibraryID: p.LibraryID}, fields...)
 }
 
-// LockChanges are locks to set or to open; what is absent or null stays.
+// LockChanges sets (true) or clears (false) locks; absent or null leaves a lock as it is.
 type LockChanges map[string]*bool
 
-// Schema names every lock.
+// Schema lists every lock.
 func (LockChanges) Schema(huma.Registry) *huma.Schema { return LockChangeSchema(lockNames) }
 
-// UnmarshalJSON leaves out members that are no locks, whatever they hold.
+// UnmarshalJSON ignores members that are not locks.
 func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 	*c, err = ReadLocks(lockNames, data)
 	return err
 }
 
-// ReadLocks are those of the names that an object has, with what it says of each.
+// ReadLocks decodes the members of a JSON object that are in names; others are ignored. A null member becomes nil.
 func ReadLocks(names []string, data []byte) (map[string]*bool, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -77,7 +77,7 @@ func ReadLocks(names []string, data []byte) (map[string]*bool, error) {
 	return out, nil
 }
 
-// LockChangeSchema is an object with a boolean or null for each name.
+// LockChangeSchema is the schema of an object with a nullable boolean per name.
 func LockChangeSchema(names []string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}, AdditionalProperties: true}
 	for _, n := range names {
@@ -86,7 +86,7 @@ func LockChangeSchema(names []string) *huma.Schema {
 	return s
 }
 
-// EditRoutes adds the operations by which people change a book.
+// EditRoutes registers the operations by which people change a book.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	op := func(method, path, id, summary, permission string) httpapi.Op {
@@ -192,8 +192,9 @@ func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Pa
 	return out, fields, nil
 }
 
-// queueNaming adds the task that names the books of a series again where their titles have their volumes and chapters
-// (series_name), and a book is to get another; n is 1 where it did. It comes before what changes the book.
+// queueNaming adds the task that renames the books of a series, if the library's titles contain volume and chapter
+// (series_name) and the book gets another volume or chapter. n is 1 if a task was added. It must precede the statement
+// that changes the book.
 func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], chapter httpapi.Optional[float64]) (n *int64, err error) {
 	n = new(int64)
 	return n, task.AddNew(b, task.Spec{Type: task.RenumberSeries}, task.Found(`select b.library_id, b.series_id, null::uuid as book_id, '{}'::jsonb as params
@@ -204,13 +205,13 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOff+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
-// staleSort are the members of the metadata m that a new title leaves behind: the titleSort of the old one, unless it
-// is locked. given is SQL that says whether there is a new title.
+// staleSort is SQL for the members of the metadata m that a new title makes stale: titleSort, unless it is locked.
+// given is an SQL condition: there is a new title.
 func staleSort(given string) string {
 	return "case when " + given + " and not 'titleSortLock' = any(m.locks) then '{titleSort}' else '{}' end::text[]"
 }
 
-// changeLocks sets and opens locks and answers all of them, and the book if there was anything to change.
+// changeLocks sets and clears locks. It returns all locks, and the book if any lock was given.
 func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, *events.Book, error) {
 	on, off := SplitLocks(lockNames, changes)
 	var b pgx.Batch
@@ -239,7 +240,7 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 	return &out, &events.Book{ID: id, SeriesID: row.SeriesID, LibraryID: row.LibraryID}, nil
 }
 
-// SplitLocks are the names to lock and those to open; others are left out.
+// SplitLocks returns the names to lock and the names to unlock; unknown names are ignored.
 func SplitLocks(names []string, changes map[string]*bool) (on, off []string) {
 	on, off = []string{}, []string{}
 	for _, name := range names {
@@ -254,7 +255,7 @@ func SplitLocks(names []string, changes map[string]*bool) (on, off []string) {
 	return on, off
 }
 
-// orEmpty makes an array of no elements of what pgx would write as null.
+// orEmpty replaces a nil list, which pgx would write as null.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -16,19 +16,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// WithErrors is a book that cannot be read, and why.
+// WithErrors is a book that cannot be read, with the reasons.
 type WithErrors struct {
 	Book   Book            `json:"book"`
 	Errors []AnalysisError `json:"errors" nullable:"false"`
 }
 
-// ErrorPage is a page of books that cannot be read, and how many there are of each kind.
+// ErrorPage is a page of books that cannot be read, with the count per error type.
 type ErrorPage struct {
 	httpapi.Page[WithErrors]
 	ErrorCounts map[string]int64 `json:"errorCounts" nullable:"false" doc:"How many books have each kind of error, in the library and series that were asked for, whichever kind is listed; a kind without a book is left out"`
 }
 
-// errorsInput narrows the list of books that cannot be read.
+// errorsInput filters the list of books that cannot be read.
 type errorsInput struct {
 	ScopeInput
 	ErrorType string `query:"errorType" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other"`
@@ -36,7 +36,7 @@ type errorsInput struct {
 	httpapi.Sorting
 }
 
-// Retried says how many books are being tried again. The task is the first one.
+// Retried says how many books are retried, and the first task that retries them.
 type Retried struct {
 	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"The first of them; null where there was nothing to do"`
 	TasksEnqueued int        `json:"tasksEnqueued"`
@@ -44,10 +44,10 @@ type Retried struct {
 	Message       string     `json:"message"`
 }
 
-// retriedAtOnce bounds how many books one request tries again.
+// retriedAtOnce is the maximum number of books per retry request.
 const retriedAtOnce = 10_000
 
-// ErrorRoutes adds the operations on books that cannot be read.
+// ErrorRoutes registers the operations on books that cannot be read.
 func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/errors", ID: "listBookErrors", Tag: "Books",
 		Summary: "Books that cannot be read, the latest first", Permission: auth.BooksRead},
@@ -91,7 +91,7 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-// errorCount is how many books have one kind of error.
+// errorCount is the number of books with one error type.
 type errorCount struct {
 	Type  string `db:"error_type"`
 	Books int64  `db:"books"`
@@ -125,7 +125,7 @@ func listErrors(ctx context.Context, d *db.DB, in *errorsInput) (*ErrorPage, err
 	return &out, nil
 }
 
-// failed is the list of books that cannot be read, of one kind of error or, for "", of all.
+// failed lists the books with one error type; "" stands for any.
 func failed(s scope, errorType string) query {
 	s.where = "b.error_type is not null"
 	if errorType != "" {
@@ -141,8 +141,8 @@ type retried struct {
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// clearErrors is the statement that forgets the errors of some books: until they are read they count as not analysed,
-// so that the next scan reads them where no task does.
+// clearErrors is the statement that clears the errors of the books that match where. They count as not analysed until
+// they are read, so the next scan reads those that no task has read.
 func clearErrors(where string) string {
 	return `update book k set error_type = null, error_message = null, error_at = null, updated_at = now()
 		from (select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.error_type is not null and ` + where + `
@@ -179,7 +179,7 @@ func retryAll(ctx context.Context, d *db.DB, library *uuid.UUID, errorType *stri
 	return queueRetries(ctx, d, books, int(size))
 }
 
-// queueRetries adds the tasks that read the books, so many each.
+// queueRetries adds tasks that read the books, size books per task.
 func queueRetries(ctx context.Context, d *db.DB, books []retried, size int) (*Retried, error) {
 	byLibrary := map[uuid.UUID][]uuid.UUID{}
 	for _, r := range books {

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/filter"
 )
 
-// ReadStatus are the values of the filter field readStatus.
+// ReadStatus lists the values of the filter field readStatus.
 var ReadStatus = []string{"unread", "in_progress", "read"}
 
 var fields = filter.Schema{
@@ -43,26 +43,26 @@ var fields = filter.Schema{
 	"readStatus": {Type: filter.Enum, Values: ReadStatus, Custom: readStatus},
 }
 
-// metadata is the SQL of a text in the metadata of the book b.
+// metadata is SQL for a text in the metadata of book b.
 func metadata(key string) string {
 	return "(select m.metadata ->> '" + key + "' from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id)"
 }
 
-// PathField is the filter by where files are, as Join makes it of a library (SQL of its id) and a key (SQL). The paths
-// of libraries are read once, not for each row. Keys need not be composed, and compare by bytes alone.
+// PathField filters by the path of a file, as Join builds it from library (SQL of its id) and key (SQL). Library paths
+// are read once, not per row. Keys may not be NFC and their collation compares bytes, hence normalize and collate.
 func PathField(library, key string) filter.Field {
 	return filter.Field{Type: filter.Text, Column: "(rtrim((select jsonb_object_agg(l.id, l.path) from library l where l.tenant_id = app.tenant()) ->> " +
 		library + "::text, '/') || '/' || normalize(" + key + ` collate "default", nfc))`}
 }
 
-// TermField is the filter by the genres or tags (table) of a series or book (owner), whose id is SQL.
+// TermField filters by genre or tag (table) of a series or book (owner) whose id is the SQL id.
 func TermField(owner, table, id string) filter.Field {
 	return filter.Field{Type: filter.Text, Column: "t.name", Among: fmt.Sprintf(`%[3]s in (select x.%[1]s_id from %[1]s_%[2]s x
 		join %[2]s t on t.tenant_id = x.tenant_id and t.id = x.%[2]s_id where x.tenant_id = app.tenant() and %%s)`, owner, table, id)}
 }
 
-// MemberField is the filter by the collection or read list that people put something into; id is its SQL, column that
-// of the members.
+// MemberField filters by membership in a manual collection or read list. id is SQL of the member's id, column the
+// member column.
 func MemberField(column, id string) filter.Field {
 	return filter.Field{Type: filter.UUID, Custom: func(b *filter.Builder, op string, value any) (string, error) {
 		if one, ok := value.(uuid.UUID); ok {
@@ -77,14 +77,14 @@ func MemberField(column, id string) filter.Field {
 	}}
 }
 
-// InAnyField is the filter by whether a table names a series or book at all (of collections: those that people put it
-// into); id is its SQL, column that of the table.
+// InAnyField filters by whether table has any row for a series or book; for collections only manual ones count. id is
+// SQL of its id, column the column of the table.
 func InAnyField(table, column, id string) filter.Field {
 	return filter.Field{Type: filter.Bool, Column: "(" + id + " in (select x." + column + " from " + table + " x where x.tenant_id = app.tenant() and x." +
 		column + " is not null))"}
 }
 
-// WantedField is the filter by what the caller wants to read.
+// WantedField filters by the caller's want-to-read list.
 func WantedField(column, id string) filter.Field {
 	return filter.Field{Type: filter.Bool, Column: "(" + id + " in (select w." + column +
 		" from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w." + column + " is not null))"}
@@ -103,7 +103,7 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	return sql, nil
 }
 
-// Condition compiles the condition of a filtered list; a bad one is a BadRequest that names the place.
+// Condition compiles the condition of a filtered list. An invalid one is a BadRequest that names the place.
 func Condition(raw json.RawMessage, s filter.Schema) (where string, args []any, err error) {
 	where, args, err = filter.Compile(raw, s, 1)
 	var bad *filter.Error
@@ -126,7 +126,7 @@ type ListBody struct {
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words that the title has, all of them; best matches first unless sort says otherwise"`
 }
 
-// Find is what the titles are searched for, nil where that is nothing.
+// Find returns the normalized search text, nil if there is none.
 func (b ListBody) Find() *string {
 	if b.FullTextSearch == nil {
 		return nil

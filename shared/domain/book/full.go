@@ -12,13 +12,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Entry is a book in a list, with the rest of its record where the list was asked for full records.
+// Entry is a book in a list; it carries the rest of the record if the list was asked for full records.
 type Entry struct {
 	Book
 	*Rest
 }
 
-// Rest is what Details has and a Book has not.
+// Rest holds the fields of Details that Book lacks.
 type Rest struct {
 	ReadCount       int64      `json:"readCount" required:"false" doc:"With full: how often the caller completed it"`
 	LastCompletedAt *time.Time `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
@@ -27,15 +27,15 @@ type Rest struct {
 	Tags            []Term     `json:"tags" required:"false" nullable:"false" doc:"With full"`
 }
 
-// MaxFull is the size of the largest page of full records.
+// MaxFull is the maximum page size of full records.
 const MaxFull = 100
 
-// FullInput asks a list for full records.
+// FullInput is the query parameter that asks a list for full records.
 type FullInput struct {
 	Full bool `query:"full" doc:"Full records; a page has at most 100 of them"`
 }
 
-// Of is the paging of a list that may be one of full records.
+// Of returns the paging, limited to MaxFull if full records were asked for.
 func (in FullInput) Of(p httpapi.Paging) httpapi.Paging {
 	if !in.Full {
 		return p
@@ -43,8 +43,8 @@ func (in FullInput) Of(p httpapi.Paging) httpapi.Paging {
 	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), MaxFull)}
 }
 
-// The ids of a page are selected once, and kept for the other statements of its transaction: KeepPage, a select of id
-// in order with its limit and offset, and KeptEnd keep them.
+// The ids of a page are selected once and kept for the other statements of the transaction: KeepPage, a select of ids
+// in order with limit and offset, and KeptEnd together form that statement.
 const (
 	KeepPage = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
 	KeptEnd  = ") x) p"
@@ -59,7 +59,7 @@ type keptMetadata struct {
 
 const keptMetadataSQL = "select book_id, " + metadataColumns + " from book_metadata where tenant_id = app.tenant() and book_id = any" + Kept
 
-// queueEntries adds a page and the total of the list to the batch; load has both, once it has run.
+// queueEntries adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load func() ([]Entry, int64, error)) {
 	if full {
 		return q.queueFull(b, p)
@@ -76,7 +76,7 @@ func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load fun
 	}
 }
 
-// queueFull is that of full records, with a statement for each kind of what hangs on books.
+// queueFull is queueEntries for full records, with one statement per related table.
 func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Entry, int64, error)) {
 	var total int64
 	var rows []row

@@ -13,17 +13,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// query is a list: a select of ids in order, and how many there are in all.
+// query is a list: a select of ids in order, and the statement for the total.
 type query struct {
 	ids, total      string
 	args, totalArgs []any
-	skips           bool       // ids leaves out the rows before the offset itself
-	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
+	skips           bool       // ids itself skips the rows before the offset
+	of              *uuid.UUID // the library of the list: NotFound if it does not exist
 }
 
 func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
 
-// page selects the ids of one page.
+// page returns the select of the ids of one page.
 func (q query) page() string {
 	if q.skips {
 		return q.ids + fmt.Sprintf(" limit $%d", len(q.args)+1)
@@ -31,14 +31,14 @@ func (q query) page() string {
 	return q.ids + limits(len(q.args))
 }
 
-// queue adds the page and the total of the list to the batch.
+// queue adds a page and the total of the list to the batch.
 func (q query) queue(b *pgx.Batch, rows *[]row, total *int64, limit, offset int) {
 	args := append(append([]any{}, q.args...), limit, offset)
 	db.All(b, rows, rowsSQL(q.page()), args...)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
-// answer is a page of the list.
+// answer returns a page of the list.
 func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
 	p = in.Of(p)
 	var b pgx.Batch
@@ -66,11 +66,10 @@ type scope struct {
 	deleted         bool   // include books whose file is gone
 	where           string // a compiled condition on b; its parameters come first
 	args            []any
-	find            *string // what titles are searched for, as naming.Normalize writes it
+	find            *string // the search text for titles, normalized by naming.Normalize
 }
 
-// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is
-// searched for.
+// order returns the field to sort by (one of sortFields, or the search rank) and whether it is descending.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	if s.find == nil {
 		return orderOf(by)
@@ -78,10 +77,10 @@ func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	return orderOf(by.BestFirst(), httpapi.Relevance)
 }
 
-// listing is a list in the order of a field that scope.order allows; without one in its own.
+// listing returns a list ordered by a field that scope.order allows; "" selects its default order.
 type listing func(s scope, field string, desc bool) query
 
-// all is the list of books by title, that of the books of one series in the order of the series.
+// all lists books by title; the books of one series in the order of the series.
 func all(s scope, field string, desc bool) query {
 	switch {
 	case field != "":
@@ -93,7 +92,7 @@ func all(s scope, field string, desc bool) query {
 	return listBy(s, field, desc)
 }
 
-// listBy is the list in the order of a field of sorts, or of the series.
+// listBy lists books by a field of sorts, or by inSeries.
 func listBy(s scope, field string, desc bool) query {
 	where, args := s.sql()
 	switch {
@@ -109,7 +108,7 @@ func listBy(s scope, field string, desc bool) query {
 	return query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
 }
 
-// found is the list of what is searched for: one index lookup for each that is found, by title alone.
+// found lists the search results: one index lookup per result, titles only.
 func found(s scope, field string, desc bool) query {
 	where, args := s.sql()
 	args = append(args, *s.find)
@@ -119,7 +118,7 @@ func found(s scope, field string, desc bool) query {
 	return query{ids: "select b.id " + from + join + " where " + where + order, args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}
 }
 
-// by puts a list of few books among many into the order of a field: it costs an index lookup for each that is in it.
+// by sorts a short list by a field. It costs an index lookup per book of the list.
 func (q query) by(field string, desc bool) query {
 	if field != "" {
 		join, order := few(field, desc)
@@ -130,7 +129,7 @@ func (q query) by(field string, desc bool) query {
 	return q
 }
 
-// sql is the where clause on b and its parameters.
+// sql returns the where clause on b and its parameters.
 func (s scope) sql() (string, []any) {
 	where := "b.tenant_id = app.tenant()"
 	if !s.deleted {
@@ -144,7 +143,7 @@ func (s scope) sql() (string, []any) {
 	return where + narrow, append(args, more...)
 }
 
-// narrow is the part of the clause that is about library and series, with parameters from n + 1.
+// narrow returns the clause for library and series, with parameters from n + 1.
 func (s scope) narrow(n int) (where string, args []any) {
 	for _, c := range []struct {
 		column string
@@ -158,7 +157,7 @@ func (s scope) narrow(n int) (where string, args []any) {
 	return where, args
 }
 
-// counted adds the total: from the counters where they know it, else by counting.
+// counted adds the total: from the counters if they know it, else by counting.
 func (q query) counted(s scope, where string) query {
 	switch {
 	case s.deleted || s.where != "":
@@ -182,8 +181,8 @@ func (q query) counted(s scope, where string) query {
 func reading(s scope, field string, desc bool) query      { return touched(s, true).by(field, desc) }
 func recentlyRead(s scope, field string, desc bool) query { return touched(s, false).by(field, desc) }
 
-// touched is the list of books that the caller has progress in, the latest first; open leaves out what is
-// completed. The book is looked up by a subquery, one index lookup for each row of progress.
+// touched lists the books that the caller has progress in, latest first; open leaves out completed ones. The book comes
+// from a subquery, one index lookup per progress row.
 func touched(s scope, open bool) query {
 	narrow, args := s.narrow(len(s.args))
 	args = append(append([]any{}, s.args...), args...)
@@ -201,9 +200,9 @@ func touched(s scope, open bool) query {
 	}
 }
 
-// onDeck is the first unread book of each series in which the caller has completed a book and has none open; the
-// series read last comes first. What they have read is gathered once, as in rank.not, so that a series is gone through
-// quickly up to its first unread book.
+// onDeck lists the first unread book of each series in which the caller has completed a book and has none open, the
+// series read last first. The caller's progress is aggregated once, as in rank.without, so that finding the first
+// unread book of a series is fast.
 func onDeck(s scope, field string, desc bool) query {
 	narrow, args := s.narrow(0)
 	decks := `with mine as materialized (
@@ -224,8 +223,8 @@ func onDeck(s scope, field string, desc bool) query {
 	}.by(field, desc)
 }
 
-// InSeries is a page of the books of one series, NotFound where there is none; deleted includes those whose file is
-// gone.
+// InSeries returns a page of the books of one series; NotFound if there is no such series. deleted includes books whose
+// file is gone.
 func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
 	field, desc, err := orderOf(by)
 	if err != nil {

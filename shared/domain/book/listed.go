@@ -11,18 +11,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Wanted says which books another interface shows, and in which order.
+// Wanted selects and orders books for another interface.
 type Wanted struct {
-	Library, Series *uuid.UUID      // only of these
+	Library, Series *uuid.UUID      // limits the list to these
 	Condition       json.RawMessage // as POST /books/list takes it
-	Find            *string         // what titles are searched for, as naming.Normalize writes it
+	Find            *string         // the search text for titles, normalized by naming.Normalize
 	Sort            httpapi.Sorting
 }
 
-// Listed is a list of books that another package shows in its own way.
+// Listed is a list of books that another package renders in its own way.
 type Listed struct{ query query }
 
-// List is the list of books that is wanted; BadRequest for a condition or an order that there is not.
+// List returns the list that w describes; an invalid condition or order is a BadRequest.
 func List(w Wanted) (*Listed, error) {
 	s, err := w.scope()
 	if err != nil {
@@ -35,8 +35,7 @@ func List(w Wanted) (*Listed, error) {
 	return &Listed{all(s, field, desc)}, nil
 }
 
-// ListRead is the list of those books of what is wanted that the caller has progress in, the latest read first; Find
-// and Sort do not count.
+// ListRead returns the books of w that the caller has progress in, latest read first. It ignores Find and Sort.
 func ListRead(w Wanted) (*Listed, error) {
 	s, err := w.scope()
 	if err != nil {
@@ -45,29 +44,28 @@ func ListRead(w Wanted) (*Listed, error) {
 	return &Listed{touched(s, false)}, nil
 }
 
-// ListOnDeck is the next book of each series that the caller reads and has none open of; of a library, where one is
-// named.
+// ListOnDeck returns the next book of each series that the caller reads and has no open book in; library limits it.
 func ListOnDeck(library *uuid.UUID) *Listed {
 	return &Listed{onDeck(scope{library: library}, "", false)}
 }
 
-// ListOne is one book that is there.
+// ListOne returns one book, unless its file is gone.
 func ListOne(id uuid.UUID) *Listed {
 	return &Listed{query{ids: "select b.id from book b where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null", args: []any{id}}}
 }
 
-// ListNext is the book after one in the order of its series, none at the end; ListPrevious is the one before.
+// ListNext returns the next book in the order of the series, none at the end.
 func ListNext(id uuid.UUID) *Listed { return &Listed{query{ids: nextSQL, args: []any{id}}} }
 
-// ListPrevious is the book before one in the order of its series, none at the beginning.
+// ListPrevious returns the previous book in the order of the series, none at the beginning.
 func ListPrevious(id uuid.UUID) *Listed { return &Listed{query{ids: prevSQL, args: []any{id}}} }
 
-// Selected is a list that another package selects: ids of books in order and their number, both of args.
+// Selected returns a list from SQL: ids selects the ids in order, total counts them; both take args.
 func Selected(ids, total string, args ...any) *Listed {
 	return &Listed{query{ids: ids, total: total, args: args, totalArgs: args}}
 }
 
-// Queue asks for a page and the total of the list as this package shows it; load has both, once the batch has run.
+// Queue adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Book, int64)) {
 	var rows []row
 	var total int64
@@ -75,7 +73,8 @@ func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Book, in
 	return func() ([]Book, int64) { return books(rows), total }
 }
 
-// Reordered is the list in another order: the ids l.id, joined with what has the order. $n in join stands for arg.
+// Reordered returns the list in another order: join joins the ids l.id with the table that orders them; $n in it stands
+// for arg.
 func (l *Listed) Reordered(join string, arg any) *Listed {
 	q := l.query
 	q.args = append(append([]any{}, q.args...), arg)
@@ -83,13 +82,13 @@ func (l *Listed) Reordered(join string, arg any) *Listed {
 	return &Listed{q}
 }
 
-// Page is SQL that selects the ids of a page of the list, in order, and its parameters.
+// Page returns SQL for the ids of a page in order, and its parameters.
 func (l *Listed) Page(limit, offset int) (string, []any) {
 	args := append(append([]any{}, l.query.args...), limit, offset)
 	return l.query.page(), args
 }
 
-// Total is SQL that counts the books of the list, and its parameters.
+// Total returns SQL for the number of books, and its parameters.
 func (l *Listed) Total() (string, []any) { return l.query.total, l.query.totalArgs }
 
 func (w Wanted) scope() (scope, error) {

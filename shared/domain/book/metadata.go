@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Metadata is the metadata record of a book; what is not known is null.
+// Metadata is the metadata record of a book; unknown fields are null.
 type Metadata struct {
 	Title          *string         `json:"title"`
 	TitleSort      *string         `json:"titleSort"`
@@ -43,7 +43,7 @@ type Metadata struct {
 	Awards         []Award         `json:"awards" nullable:"true"`
 	CustomMetadata json.RawMessage `json:"customMetadata"`
 
-	// Names of the authors by role: a list, and the same joined by commas.
+	// Names per role: as a list, and joined by commas.
 	Writers      []string `json:"writers" nullable:"false"`
 	Pencillers   []string `json:"pencillers" nullable:"false"`
 	Inkers       []string `json:"inkers" nullable:"false"`
@@ -66,14 +66,14 @@ type Metadata struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// Author is a person and what they did.
+// Author is a person and their role.
 type Author struct {
 	Name     string  `json:"name"`
 	Role     string  `json:"role" enum:"author,co_author,editor,translator,illustrator,contributor,writer,penciller,inker,colorist,letterer,cover_artist"`
 	SortName *string `json:"sortName"`
 }
 
-// Award is a prize that a book won or was named for.
+// Award is a prize that a book won or was nominated for.
 type Award struct {
 	Name     string  `json:"name"`
 	Category *string `json:"category"`
@@ -81,7 +81,7 @@ type Award struct {
 	Won      bool    `json:"won"`
 }
 
-// Locks says of each field whether only people may change it.
+// Locks maps each field to whether only people may change it.
 type Locks map[string]bool
 
 var lockNames = func() []string {
@@ -95,10 +95,10 @@ var lockNames = func() []string {
 	return names
 }()
 
-// Schema names every lock.
+// Schema lists every lock.
 func (Locks) Schema(huma.Registry) *huma.Schema { return LockSchema(lockNames) }
 
-// LockSchema is an object with a boolean for each name.
+// LockSchema is the schema of an object with a boolean per name.
 func LockSchema(names []string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}, Required: names, AdditionalProperties: false}
 	for _, n := range names {
@@ -107,7 +107,7 @@ func LockSchema(names []string) *huma.Schema {
 	return s
 }
 
-// LockSet is true for each of names that is locked.
+// LockSet maps each of names to whether it is in locked.
 func LockSet(names, locked []string) map[string]bool {
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -138,7 +138,7 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 	m.Warnings, m.Locks, m.CreatedAt, m.UpdatedAt = r.Warnings, LockSet(lockNames, r.Locks), r.CreatedAt, r.UpdatedAt
 	if m.Year != nil && m.Month != nil && m.Day != nil {
 		date := time.Date(int(*m.Year), time.Month(*m.Month), int(*m.Day), 0, 0, 0, 0, time.UTC)
-		if date.Day() == int(*m.Day) { // changed one by one, the three need not be a day
+		if date.Day() == int(*m.Day) { // year, month and day are set independently and need not form a date
 			m.ReleaseDate = &date
 		}
 	}
@@ -160,7 +160,7 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 	return &m, nil
 }
 
-// namesOf are the names of the people of one role.
+// namesOf returns the names of the people of one role.
 func namesOf(people []Author, role string) []string {
 	names := []string{}
 	for _, a := range people {

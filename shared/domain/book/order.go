@@ -9,21 +9,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// sorts are the fields that lists can be ordered by; every one of them has an index, the number, which may be null, one
-// for each direction. Those that only some books have are in ranks.
+// sorts maps sort fields to columns. Each has an index; number, which may be null, has one per direction. Fields that
+// only some books have are in ranks.
 var sorts = map[string]string{"title": "b.title_sort", "number": "b.number", "file_size": "b.size",
 	"page_count": "b.page_count", "created_at": "b.created_at", "modified_at": "b.updated_at", "filename": "b.key"}
 
-// inSeries is the order of the books of one series, and of all books that of their series.
+// inSeries is the order of the books within one series; across series, it orders by series first.
 const inSeries = "series"
 
-// rank is a field that only some books have: a column of the books b, or where from is set, what few rows of the
-// caller's have. id is that of the book.
+// rank is a sort field that only some books have: a column of the books b or, if from is set, of a few rows of the
+// caller's. id is the book's id in it.
 type rank struct {
 	from, id, at string
 }
 
-// with is SQL of what is in the list of where and has the field.
+// with is SQL for the listed books (where) that have the field.
 func (r rank) with(where string) string {
 	if r.from == "" {
 		return "from book b where " + where + " and " + r.at + " is not null"
@@ -31,8 +31,8 @@ func (r rank) with(where string) string {
 	return "from " + r.from + " and (select true from book b where " + where + " and b.id = " + r.id + ")"
 }
 
-// without is SQL of the books b that have no such field. The rows of the caller's are gathered once: of an array the
-// planner expects ten, and always hashes it.
+// without is SQL for the books b that lack the field. The caller's rows are collected into an array: the planner
+// expects ten elements of it, and always hashes it.
 func (r rank) without() string {
 	if r.from == "" {
 		return r.at + " is null"
@@ -40,7 +40,7 @@ func (r rank) without() string {
 	return "b.id not in (select unnest(array(select " + r.id + " from " + r.from + ")))"
 }
 
-// ranks are the fields that only some books have; the others follow by title.
+// ranks holds the fields that only some books have; books without the field follow by title.
 var ranks = map[string]rank{
 	"last_read":    {"progress p where p.tenant_id = app.tenant() and p.account_id = app.account()", "p.book_id", "p.updated_at"},
 	"release_date": {"", "b.id", "b.release_day"},
@@ -48,10 +48,10 @@ var ranks = map[string]rank{
 
 var sortFields = []string{"title", "number", "file_size", "page_count", "created_at", "modified_at", inSeries, "filename", "last_read", "release_date"}
 
-// sameFields are other names of sortFields.
+// sameFields maps aliases to sort fields.
 var sameFields = map[string]string{"chapter_number": "number", "date_added": "created_at", "read_date": "last_read"}
 
-// orderOf is the field to sort by, one of sortFields or more, and whether it descends.
+// orderOf returns the field to sort by (one of sortFields or more) and whether it is descending.
 func orderOf(by httpapi.Sorting, more ...string) (field string, desc bool, err error) {
 	names := append(append(more, sortFields...), slices.Sorted(maps.Keys(sameFields))...)
 	field, desc, err = by.By(names...)
@@ -61,7 +61,7 @@ func orderOf(by httpapi.Sorting, more ...string) (field string, desc bool, err e
 	return field, desc, err
 }
 
-// orderBy is the order of the books b by a field of sorts, or within one series.
+// orderBy orders the books b by a field of sorts, or within one series.
 func orderBy(field string, desc bool) string {
 	columns := []string{sorts[field], "b.id"}
 	switch {
@@ -83,7 +83,7 @@ func ordered(desc bool, columns ...string) string {
 	return strings.Replace(order, "b.number desc", "b.number desc nulls last", 1)
 }
 
-// few is the order of few books b by any field: what must be joined for it costs an index lookup for each.
+// few orders a short list of books b by any field; a join that it needs costs an index lookup per book.
 func few(field string, desc bool) (join, order string) {
 	r := ranks[field]
 	switch {
@@ -103,8 +103,8 @@ func few(field string, desc bool) (join, order string) {
 	return join, fmt.Sprintf(" order by %[1]s nulls last, case when %[1]s is null then b.title_sort end, b.id", at)
 }
 
-// bySeries is the list of books by the titles of their series, and within these in order: series come from their index,
-// and the books of each are looked up, until the page is there.
+// bySeries lists books by series title, then in series order. Series come from their index; their books are looked up
+// until the page is full.
 func bySeries(s scope, desc bool) query {
 	where, args := s.sql()
 	of := "t.tenant_id = app.tenant()"
@@ -116,8 +116,8 @@ func bySeries(s scope, desc bool) query {
 	  where ` + of + ordered(desc, "t.title_sort", "t.id", "b.number", "b.title_sort", "b.id"), args: args}.counted(s, where)
 }
 
-// ranked is the list in the order of what only some books have (r); what has none follows by title. The rest is looked
-// for only where the page has room for it, and how many come before it is only then counted.
+// ranked lists books by a field that only some have (r); the others follow by title. The others are selected, and the
+// books before them counted, only if the page has room for them.
 func ranked(s scope, r rank, desc bool) query {
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2

@@ -27,21 +27,21 @@ type Page struct {
 	MediaType  string    `json:"mediaType" db:"type" example:"image/jpeg"`
 }
 
-// pagesSQL is a slice of the page index: pages $2 to $3 of book $1.
+// pagesSQL selects pages $2 to $3 of book $1 from the page index.
 const pagesSQL = `select ($2 + u.n - 1)::integer as number, u.name, u.type, u.size,
 	  case when u.width > 0 then u.width end as width, case when u.height > 0 then u.height end as height
 	from page_index i, unnest(i.names[$2:$3], i.types[$2:$3], i.sizes[$2:$3], i.widths[$2:$3], i.heights[$2:$3])
 	  with ordinality as u(name, type, size, width, height, n)
 	where i.tenant_id = app.tenant() and i.book_id = $1 order by u.n`
 
-// Pages are a page of the list of page images, and how many there are. Where sizes are unknown that can be read, the
-// task that reads them is queued in the same round trip, whoever asks: the next answer has them.
+// Pages returns a page of the list of page images, and their total. If page sizes are unknown but can be read, it
+// queues the task that reads them in the same round trip; the next response has them.
 func Pages(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, limit, offset int) ([]Page, int64, error) {
 	var b pgx.Batch
 	var out []Page
 	var exists bool
 	var total, queued int64
-	from := min(offset, 1<<30) // far beyond every book
+	from := min(offset, 1<<30) // beyond the end of every book
 	db.Value(&b, &exists, "select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", id)
 	db.Value(&b, &total, "select cardinality(names)::bigint from page_index where tenant_id = app.tenant() and book_id = $1", id)
 	db.All(&b, &out, pagesSQL, id, from+1, from+limit)

@@ -30,18 +30,18 @@ type Term struct {
 	CreatedAt   time.Time `json:"createdAt" db:"created_at"`
 }
 
-// TermColumns is the select list of a Term t, a genre or a tag (table).
+// TermColumns is the select list of a Term t; table is genre or tag.
 func TermColumns(table string) string {
 	return "t.id, t.name, t.created_at, (select count(*) from series_" + table + " x where x.tenant_id = app.tenant() and x." + table + "_id = t.id) as series_count"
 }
 
-// HasTerm is SQL: a series or book (owner) has t, a genre or a tag (table).
+// HasTerm is an SQL condition: a series or book (owner) has the genre or tag (table) t.
 func HasTerm(owner, table string) string {
 	return strings.NewReplacer("{o}", owner, "{t}", table).Replace(`case when (select app.allowed()) is null
 		then exists (select from {o}_{t} x where x.tenant_id = app.tenant() and x.{t}_id = t.id) else t.id in (select app.allowed_terms('{o}', '{t}')) end`)
 }
 
-// QueueTerms adds the genres or tags (table) of a series or book (owner) to the batch.
+// QueueTerms adds the select of the genres or tags (table) of a series or book (owner) to the batch.
 func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 	db.All(b, dst, "select "+TermColumns(table)+" from "+owner+"_"+table+" l join "+table+" t on t.tenant_id = l.tenant_id and t.id = l."+table+`_id
 		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
@@ -79,8 +79,8 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID, deleted bool) (*Details, e
 	return load()
 }
 
-// QueueDetails asks for the full record, with deleted also of a book whose file is gone; load is it, once the batch has
-// run. NotFound where there is no such book.
+// QueueDetails adds the select of the full record to the batch; deleted includes books whose file is gone. load returns
+// it after the batch has run, NotFound if there is no such book.
 func QueueDetails(b *pgx.Batch, id uuid.UUID, deleted bool) (load func() (*Details, error)) {
 	var rows []row
 	var meta *metadataRow
