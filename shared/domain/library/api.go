@@ -33,7 +33,7 @@ type CreateInput struct {
 	}
 }
 
-// UpdateInput are the members to change.
+// UpdateInput holds the fields to change.
 type UpdateInput struct {
 	IDInput
 	Body struct {
@@ -49,9 +49,9 @@ type (
 	told      = func(ctx context.Context, tenant uuid.UUID)
 )
 
-// Routes adds the operations on libraries. startScan queues a scan into the batch that creates the library, or makes it
-// active again, and queued is told so after commit; bump is told after a library was deleted, so that no page of it is
-// shown because it is remembered.
+// Routes registers the operations on libraries. startScan adds a scan to the batch that creates or reactivates a
+// library; queued is called for it after commit. bump is called after a library was deleted, so that no cached page of
+// it is served.
 func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
@@ -170,8 +170,8 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	return create(ctx, d, &l, &at, next, scan)
 }
 
-// edit changes the library, unless it is that already; woken says that it is active again, and that a scan was queued
-// that finds what was announced meanwhile.
+// edit changes the library, unless nothing differs. woken reports that the library was reactivated and a scan was
+// queued, which finds what was announced meanwhile.
 func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, startScan starter) (l *Library, changed, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
@@ -181,7 +181,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
 			return nil, false, false, failed
-		} else if !stays { // it may be sent back as it was while its folder is away
+		} else if !stays { // an unchanged path is accepted while its folder is away
 			return nil, false, false, err
 		}
 	}
@@ -204,7 +204,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 	return l, changed, woken, err
 }
 
-// lies tells whether a library has this path.
+// lies reports whether the library has this path.
 func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, err error) {
 	var b pgx.Batch
 	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, path)
@@ -212,8 +212,8 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 	return yes, err
 }
 
-// checked is the place of a library that is to be, once everything of it is known to be valid. The tenant's roots are
-// read even where something is not: who may not do this learns nothing about the input.
+// checked validates a library and returns its place. It reads the tenant's roots even if the input is invalid: a caller
+// without the permission learns nothing about the input.
 func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
 	bad := append(check(l), strategy.Unknown(l.strategies())...)
 	at, err := locate(ctx, d, path, folders, len(bad) == 0)
@@ -223,7 +223,7 @@ func checked(ctx context.Context, d *db.DB, l *Library, path string, folders fil
 	return at, err
 }
 
-// locate finds the place of a path and, where asked to, makes sure that there is such a folder.
+// locate finds the place of a path; look also checks that the folder exists.
 func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (filesystem.Place, error) {
 	all, err := roots(ctx, d)
 	if err != nil {

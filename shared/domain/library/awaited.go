@@ -14,10 +14,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// awaited refuses to delete a library while another may be about to know the files of books that people have read,
-// edited or chosen in this one: these would go on there. So it is while that is scanned, while it reads new files of
-// the same size, and, for books whose files are gone, while the limit of books keeps files out of it or a folder of it
-// cannot be listed.
+// awaited refuses to delete a library while another library may soon find the files of books that people have read,
+// edited or chosen here; those books would live on there. That is so while the other library is scanned, or while it
+// reads new files of the same size. For books whose files are gone, it is also so while the limit of books keeps files
+// out of the other library, or while one of its folders cannot be listed.
 func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var at *struct {
@@ -52,5 +52,5 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return fault.New(fault.Conflict, "Folders of the library %s could not be listed, where "+these+" may be; make them readable, rename or exclude them, and scan that first", at.Name)
 }
 
-// unfinished are the tasks of library m that wait or run.
+// unfinished selects the pending and running tasks of library m.
 const unfinished = "select from task t where t.tenant_id = m.tenant_id and t.library_id = m.id and t.status in ('pending', 'running') and not " + task.PutOff

@@ -8,21 +8,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits of excludedPatterns: alternatives multiply, so that few of them are allowed in one pattern.
+// Limits of excludedPatterns. Alternatives multiply, so one pattern may have only a few.
 const (
 	maxPatterns    = 100
 	maxGlob        = 500 // bytes
-	maxGroups      = 2   // {…} in one pattern
+	maxGroups      = 2   // {…} per pattern
 	maxAlternative = 20  // commas in them
 )
 
-// fold makes equal what differs by case, or by the way in which accents are written.
+// fold maps texts that differ only in case or in the encoding of accents to the same text.
 func fold(s string) string { return norm.NFC.String(strings.ToLower(s)) }
 
-// Excluded reads newline-separated globs and returns the test whether a key, relative to the library's root, is
-// left out. Matching ignores case and how accents are written; a pattern without a slash matches at any depth, one with
-// a slash from the root; a pattern that matches a folder leaves out everything below it. The error names the first bad
-// pattern.
+// Excluded parses newline-separated globs and returns a function that reports whether a key, relative to the library's
+// root, is excluded. Matching ignores case and the encoding of accents. A pattern without a slash matches at any depth,
+// one with a slash from the root. A pattern that matches a folder excludes everything below it. The error names the
+// first invalid pattern.
 func Excluded(patterns string) (func(key string) bool, error) {
 	var globs []string
 	for _, line := range strings.Split(patterns, "\n") {

@@ -11,8 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Settings are the members that creating and updating a library have in common: absent leaves the value, null
-// puts it back to its default.
+// Settings are the fields that create and update have in common: absent keeps the value, null resets it to its default.
 type Settings struct {
 	Description             httpapi.Optional[string]           `json:"description,omitempty" maxLength:"10000"`
 	IsActive                httpapi.Optional[bool]             `json:"isActive,omitempty"`
@@ -30,7 +29,7 @@ type Settings struct {
 	ScanningConfig          httpapi.Optional[ScanningSettings] `json:"scanningConfig,omitempty"`
 }
 
-// ScanningSettings are the members of scanningConfig on input; snake_case names and default_mode are understood.
+// ScanningSettings is scanningConfig on input; snake_case names and default_mode are accepted.
 type ScanningSettings struct {
 	Enabled            httpapi.Optional[bool]   `json:"enabled,omitempty"`
 	CronSchedule       httpapi.Optional[string] `json:"cronSchedule,omitempty" maxLength:"200"`
@@ -40,7 +39,7 @@ type ScanningSettings struct {
 	PurgeDeletedOnScan httpapi.Optional[bool]   `json:"purgeDeletedOnScan,omitempty"`
 }
 
-// apply puts what was sent into the library, unchecked.
+// apply copies the fields that were sent into the library, without validation.
 func (s Settings) apply(l *Library) {
 	def := blank()
 	l.Description = emptyIsNil(s.Description.OrNil(l.Description))
@@ -72,7 +71,7 @@ func (s Settings) apply(l *Library) {
 	c.PurgeDeletedOnScan = in.PurgeDeletedOnScan.Or(c.PurgeDeletedOnScan)
 }
 
-// checkFixed refuses another way of finding series than the one the library was created with.
+// checkFixed refuses a change of the series strategy.
 func checkFixed(old, now Library) []fault.Field {
 	var bad []fault.Field
 	if old.SeriesStrategy != now.SeriesStrategy {

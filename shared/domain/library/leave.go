@@ -11,17 +11,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// How much leaves a library that is deleted at once: so many books, and what is of so many series.
+// Batch sizes of leave: books and series per transaction.
 const (
 	leaveBooks  = 500
 	leaveSeries = 200
 )
 
-// leave lets the books of a library that is to be deleted follow their files to the libraries where these have appeared
-// since it was last scanned, as if a scan had found them gone: whoever has moved files, and deletes the library that
-// they were in, loses nothing that people have read, edited or chosen. Those whose very file is another library's, too,
-// go on there, however long that has it. The library is not active from here on. moved tells what listeners are to be
-// told, also with an error.
+// leave deactivates a library that is to be deleted, and moves its books along with their files: to the libraries where
+// these have appeared since they were last scanned, as if a scan had found them gone here. So a person who moves files
+// and then deletes their old library loses nothing that people have read, edited or chosen. A book whose very file also
+// belongs to another library moves there too, however long that library has had it. moved lists the changes to publish,
+// also if there is an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch
@@ -31,7 +31,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		}
 		b.Queue("update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 and is_active", id)
 		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-		b.Queue("select set_config('statement_timeout', '0', true)") // DATABASE_TIMEOUT bounds it
+		b.Queue("select set_config('statement_timeout', '0', true)") // bounded by DATABASE_TIMEOUT
 		db.All(&b, &some, `with dear as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
 			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
@@ -64,8 +64,9 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 	}
 }
 
-// handLeft gives what people have chosen and written of the series of a library to those where their books have gone:
-// others that go with the library have kept them from going as a whole. moved tells of these, also with an error.
+// handLeft hands over what people have chosen and written for the series of a library to the series where their books
+// have gone. These are series that could not move as a whole, because other books are deleted with the library. moved
+// lists the changes to publish, also if there is an error.
 func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time, moved *[]follow.Book) error {
 	for {
 		more := false

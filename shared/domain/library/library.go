@@ -33,7 +33,7 @@ type Library struct {
 	UpdatedAt               time.Time       `json:"updatedAt" db:"updated_at"`
 }
 
-// Scanning says when a library is scanned by itself (scanningConfig).
+// Scanning is the schedule of a library's own scans (scanningConfig).
 type Scanning struct {
 	Enabled            bool    `json:"enabled" db:"scan_enabled"`
 	CronSchedule       *string `json:"cronSchedule" db:"scan_cron" doc:"Cron with 5 fields, or 6 with seconds"`
@@ -43,7 +43,7 @@ type Scanning struct {
 	PurgeDeletedOnScan bool    `json:"purgeDeletedOnScan" db:"purge_deleted_on_scan"`
 }
 
-// blank is a library with everything at its default.
+// blank returns a library with default values.
 func blank() Library {
 	return Library{IsActive: true, DefaultReadingDirection: "ltr", SeriesStrategy: "series_volume", BookStrategy: "filename",
 		NumberStrategy: "file_order", ScanningConfig: Scanning{ScanMode: "normal"}}

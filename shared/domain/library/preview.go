@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Limits of a preview: it is an answer to a person who waits, not a scan.
+// Limits of a preview: a person waits for the response, so it is no full scan.
 const (
 	previewKeys   = 20_000 // listed
 	previewSeries = 1_000  // shown
@@ -25,7 +25,7 @@ const (
 	previewBooks  = 5 // shown of each series
 )
 
-// PreviewInput is a library that might be made, as far as a scan asks.
+// PreviewInput describes a library that does not exist yet, as far as a scan needs it.
 type PreviewInput struct {
 	Body struct {
 		Path                    string          `json:"path" minLength:"1" maxLength:"4096"`
@@ -56,19 +56,19 @@ type DetectedSeries struct {
 	Metadata    *DetectedMetadata `json:"metadata"`
 }
 
-// DetectedMetadata is what the folders say of a series.
+// DetectedMetadata is the metadata that the folders of a series give.
 type DetectedMetadata struct {
 	Publisher *string `json:"publisher"`
 	Author    *string `json:"author"`
 }
 
-// Store lists one folder, and for a preview everything below it, a page at a time: a [blob.Store].
+// Store lists one folder and, for a preview, everything below it, a page at a time; see [blob.Store].
 type Store interface {
 	filesystem.Store
 	Walk(ctx context.Context, bucket, prefix, startAfter string, counts func(folder string) bool) iter.Seq2[blob.Walked, error]
 }
 
-// preview runs the part of a scan that reads nothing but the listing.
+// preview runs the part of a scan that needs only the listing.
 func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
@@ -114,7 +114,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 	return f.result(), nil
 }
 
-// finder gathers the series of a preview.
+// finder collects the series of a preview.
 type finder struct {
 	Preview
 	set   *strategy.Set
@@ -145,7 +145,7 @@ func (f *finder) add(key string) {
 	s.keys = append(s.keys, key)
 }
 
-// samples are the titles of the first books of a series.
+// samples returns the titles of the first books of a series.
 func (f *finder) samples(s *detected) []string {
 	slices.SortFunc(s.keys, naming.CompareFile)
 	out := []string{}
@@ -187,7 +187,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// strategies are the library's ways to find series and to name and number books.
+// strategies returns the library's strategies for series, names and numbers.
 func (l *Library) strategies() strategy.Options {
 	return strategy.Options{Series: l.SeriesStrategy, Book: l.BookStrategy, Number: l.NumberStrategy,
 		SeriesConfig: l.SeriesConfig, BookConfig: l.BookConfig, NumberConfig: l.NumberConfig}

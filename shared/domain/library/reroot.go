@@ -10,9 +10,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Reroot points the entered tenant's libraries that lie in a bucket which none of its roots stands for any more to what
-// serves their path now: a folder above theirs may be the root instead, or one below the old root. A path below no root
-// stays as it is.
+// Reroot updates the libraries of the entered tenant whose bucket no longer belongs to any root: they get the bucket
+// that serves their path now. That may belong to a root above or below the old one. A path below no root stays as it
+// is.
 func Reroot(ctx context.Context, d *db.DB, roots []filesystem.Root) error {
 	type place struct {
 		ID     uuid.UUID `db:"id"`
@@ -27,7 +27,7 @@ func Reroot(ctx context.Context, d *db.DB, roots []filesystem.Root) error {
 	var b pgx.Batch
 	for _, l := range all {
 		if _, _, err := filesystem.Resolve(roots, "s3://"+l.Bucket+"/"+l.Prefix); err == nil {
-			continue // it is served as it was
+			continue // its root still serves it
 		}
 		if bucket, prefix, err := filesystem.Resolve(roots, l.Path); err == nil {
 			b.Queue("update library set bucket = $3, prefix = $4 where tenant_id = app.tenant() and id = $1 and path = $2", l.ID, l.Path, bucket, prefix)

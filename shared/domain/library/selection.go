@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
-// Selection returns which keys, relative to the library's root, are books, and the format that their name promises:
-// no hidden files, none of another format than the allowed ones (no list allows all), none that a pattern excludes.
+// Selection returns a function that reports whether a key, relative to the library's root, is a book, and the format by
+// its extension. It rejects hidden files, formats that are not allowed (an empty list allows all) and excluded keys.
 func Selection(formats []string, patterns string) (func(key string) (format string, ok bool), error) {
 	excluded, err := Excluded(patterns)
 	if err != nil {
@@ -41,8 +41,7 @@ func MayHold(formats []string, selected func(key string) (format string, ok bool
 // systemFolders are of operating systems and storage devices: for what was deleted, previews, recovered blocks.
 var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "@Recycle/"}
 
-// Hidden tells whether a key is a hidden file or lies in a hidden folder, or one of an operating system or a storage
-// device.
+// Hidden reports whether a key is a hidden file or lies in a hidden or system folder.
 func Hidden(key string) bool {
 	if strings.HasPrefix(key, ".") || strings.Contains(key, "/.") {
 		return true

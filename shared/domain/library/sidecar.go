@@ -8,19 +8,19 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// The kinds of sidecars: files beside books that say something of them.
+// The kinds of sidecars, the files beside books that describe them.
 const (
-	PackageSidecar = "opf"    // a package document of a book or of the books of a folder, as calibre writes it
+	PackageSidecar = "opf"    // OPF package document of a book or of a folder's books, as calibre writes it
 	SeriesSidecar  = "series" // series.json of a folder, as Mylar writes it
-	CoverSidecar   = "cover"  // a picture of a series
+	CoverSidecar   = "cover"  // picture of a series
 )
 
-// coverNames are what pictures of a series are called, without their extension.
+// coverNames are the file names of series pictures, without extension.
 var coverNames = []string{"cover", "default", "folder", "poster", "series"}
 
-// Sidecar tells what a key, relative to the library's root, is besides a book, and what it is about: for
-// metadata.opf the folder with its slash, for another package document its own key without the extension, else the
-// folder. The kind is "" for what is no sidecar; in the root there are none but those of single books.
+// Sidecar returns the kind of a sidecar by its key, relative to the library's root, and what it describes. about is the
+// folder with its slash for metadata.opf, the own key without extension for another package document, and the folder
+// for the rest. kind is "" for any other file; in the root, only sidecars of single books count.
 func Sidecar(key string) (kind, about string) {
 	folder, name := path.Split(key)
 	extension := path.Ext(name)
@@ -40,14 +40,14 @@ func Sidecar(key string) (kind, about string) {
 	return "", ""
 }
 
-// About are what the package documents of a book are about, the one that counts more first.
+// About lists the abouts of the package documents that may describe a book, highest precedence first.
 func About(book string) []string {
 	folder, _ := path.Split(book)
 	return []string{strings.TrimSuffix(book, path.Ext(book)), folder}
 }
 
-// Sidecars returns the test whether a key is a sidecar that a library heeds: none that is hidden or that a pattern
-// excludes, and package documents only where packages says so.
+// Sidecars returns a function like Sidecar that skips hidden and excluded files, and package documents unless packages
+// is set.
 func Sidecars(patterns string, packages bool) (func(key string) (kind, about string), error) {
 	excluded, err := Excluded(patterns)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// row is a library as its table holds it.
+// row is a row of the library table.
 type row struct {
 	Library
 	Scanning
@@ -31,8 +31,8 @@ func (r row) library() *Library {
 	return &r.Library
 }
 
-// settable are the columns that hold what a request says, or follow from it. Where the library lies is kept beside
-// them: it may stay as it is.
+// settable are the columns that hold the request's values or derive from them. The location is stored separately,
+// because it may stay unchanged.
 var settable = []string{"name", "description", "is_active", "allowed_formats", "excluded_patterns", "default_reading_direction",
 	"series_strategy", "series_config", "book_strategy", "book_config", "number_strategy", "number_config", "title_preprocessing_rules",
 	"auto_match_conditions", "scan_enabled", "scan_cron", "scan_timezone", "scan_mode", "scan_on_start", "purge_deleted_on_scan", "next_scan_at"}
@@ -75,7 +75,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Library, int64, e
 	return out, total, nil
 }
 
-// roots are the folders that the operator gave the tenant.
+// roots returns the folders that the operator gave the tenant.
 func roots(ctx context.Context, d *db.DB) ([]filesystem.Root, error) {
 	var b pgx.Batch
 	var out []filesystem.Root
@@ -83,7 +83,7 @@ func roots(ctx context.Context, d *db.DB) ([]filesystem.Root, error) {
 	return out, d.Run(ctx, &b)
 }
 
-// serverZone is the time zone of schedules that have none of their own.
+// serverZone returns the time zone of schedules that have none of their own.
 func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
 	var b pgx.Batch
 	setting.Value(&b, setting.SchedulerZone, &zone)
@@ -91,7 +91,7 @@ func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
 	return zone, err
 }
 
-// values are the arguments of insert and update; at is nil where the library stays where it lies.
+// values returns the arguments of insert and update; at is nil if the location stays.
 func values(l *Library, at *filesystem.Place, next *time.Time) pgx.StrictNamedArgs {
 	s := l.ScanningConfig
 	out := pgx.StrictNamedArgs{
@@ -113,8 +113,8 @@ func values(l *Library, at *filesystem.Place, next *time.Time) pgx.StrictNamedAr
 	return out
 }
 
-// heldBucket is that of the root, held until the library is stored: the operator may have taken or replaced the root
-// since it was read. Then it is null, which the column refuses, and nothing of the batch takes effect.
+// heldBucket selects the root's bucket and locks the root until the library is stored: the operator may have removed or
+// replaced it since it was read. Then it is null, the column rejects it, and the whole batch fails.
 const heldBucket = `(select r.bucket from library_root r
 	where r.tenant_id = app.tenant() and r.path = @root_path and r.prefix = @root_prefix and r.bucket = @bucket for share)`
 
@@ -125,12 +125,12 @@ var update = `update library set path = coalesce(@path, path), bucket = case whe
 	prefix = coalesce(@prefix, prefix), (` + strings.Join(settable, ", ") + ") = (@" + strings.Join(settable, ", @") + `), updated_at = now()
 	where tenant_id = app.tenant() and id = @id`
 
-// create stores the library and, where scan is given, queues what it queues in the same transaction.
+// create stores the library; scan, if not nil, adds a scan to the same transaction.
 func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
 	var b pgx.Batch
 	var r *row
 	b.Queue(insert, values(l, at, next))
-	if next != nil { // the time zone may be another by now
+	if next != nil { // the time zone may have changed
 		setting.FollowAgain(&b, setting.SchedulerZone)
 	}
 	if scan != nil {
@@ -145,15 +145,15 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
-// holdScan locks the unfinished scan of a library, which wake looks for: its worker has locked it before it writes to
-// the library.
+// holdScan locks the library's unfinished scan, which wake looks for: its worker locks it before it writes to the
+// library.
 const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
 	for no key update`
 
-// change reads the library under a lock, lets fn change it, and stores it where it is another now; at is nil where the
-// path stays. wake queues what makes up for the time in which it was not active. To another path it goes only while
-// nothing works on it: a scan would go on in the folder where it began, and take the library's books there for gone.
-// None begins meanwhile, since a scan's row points to the library's.
+// change reads the library under a lock, lets fn change it, and stores it if it differs. at is nil if the path stays.
+// wake queues a scan that makes up for the time in which the library was inactive. The path changes only while no task
+// works on the library: a running scan would go on in the old folder and take the library's books for gone. No scan
+// starts meanwhile, since a scan's row references the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (out *Library, changed bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch
@@ -163,7 +163,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		read.Queue(holdScan, id)
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
 		db.Value(&read, &busy, "select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and not "+task.PutOff+")", id)
-		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: who follows a change of it waits, or has been there
+		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: whoever reacts to a change of it waits, or is done
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func (s Scanning) equal(o Scanning) bool {
 	return s.Enabled == o.Enabled && same(s.CronSchedule, o.CronSchedule) && same(s.CronTimezone, o.CronTimezone)
 }
 
-// cancelled is an unfinished task that a deleted library took along, with how far it was; a scan counts in its own row.
+// cancelled is an unfinished task of a deleted library and its progress; a scan counts in its own row.
 type cancelled struct {
 	ID          uuid.UUID  `db:"id"`
 	Type        string     `db:"type"`
@@ -224,8 +224,7 @@ type cancelled struct {
 	Total       int64      `db:"progress_total"`
 }
 
-// How much of a library is deleted in one transaction, far within DATABASE_TIMEOUT, and for how long within one
-// request.
+// The number of books deleted per transaction, far within DATABASE_TIMEOUT, and the time per request.
 const (
 	removeBooks = 5000
 	removeTime  = 20 * time.Second
@@ -234,9 +233,9 @@ const (
 var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
 	Message: "The library is too large to be deleted at once; delete it again to go on with what is left"}
 
-// remove deletes a library with everything in it; found is false when there is none. A large one goes in parts:
-// whatever ends this in between, or after end, leaves a library that is not active, and the next call goes on. It tells
-// the unfinished tasks that were cancelled, also with an error.
+// remove deletes a library with everything in it; found is false if there is none. A large library is deleted in
+// several transactions. If it stops in between, by an error or at end, the library stays inactive and the next call
+// continues. It returns the tasks that were cancelled, also if there is an error.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Time) (tasks []cancelled, found bool, err error) {
 	for {
 		ended, left, deleted, err := removePart(ctx, d, id, books)
@@ -250,9 +249,9 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Tim
 	}
 }
 
-// removePart cancels the library's unfinished tasks and deletes so many of its books; once there are no more, the
-// library itself. Tasks are locked before anything else and children before parents, as their workers do it. What is
-// left is not active: only a person can start a scan of it, which the next part cancels.
+// removePart cancels the library's unfinished tasks and deletes up to that many books; if none are left, it deletes the
+// library itself. It locks tasks first and children before parents, as workers do. A library that remains is inactive:
+// only a person can start a scan of it, which the next part cancels.
 func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
@@ -262,14 +261,13 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`
 	var b pgx.Batch
 	var children []cancelled
-	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know of no others
+	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know only started ones
 	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
-	// A task added while the others were cancelled may write meanwhile. As its worker does it, books are locked after
-	// these:
+	// A task added during the cancellation may be writing. Books are locked after these rows, as its worker does:
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes its time: DATABASE_TIMEOUT bounds it
+	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes long; bounded by DATABASE_TIMEOUT
 	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
 		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
 	db.Value(&b, &deleted, `delete from library where tenant_id = app.tenant() and id = $1
@@ -281,7 +279,7 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	return append(children, tasks...), left, deleted, nil
 }
 
-// events tell the listeners that the task of a deleted library has ended.
+// events returns the events for the end of a deleted library's task.
 func (c cancelled) events(library uuid.UUID) []events.Event {
 	out := []events.Event{task.Progressed(events.TaskProgress{TaskID: c.ID, TaskType: c.Type, Status: task.Cancelled,
 		Progress: events.Progress{Current: c.Current, Total: c.Total}, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt, LibraryID: &library, SeriesID: c.SeriesID, BookID: c.BookID})}

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// TitleRule is one replacement in the name of a series' folder before it becomes the title.
+// TitleRule is one replacement in the name of a series' folder on its way to the title.
 type TitleRule struct {
 	Pattern     string  `json:"pattern" minLength:"1" maxLength:"1000" doc:"Regular expression, RE2 syntax"`
 	Replacement string  `json:"replacement" required:"false" maxLength:"1000" doc:"$1 is the first group"`
@@ -21,10 +21,10 @@ type TitleRule struct {
 const (
 	maxRules   = 50
 	maxPattern = 1000 // bytes
-	maxTitle   = 1024 // bytes: bounds what a chain of replacements can grow to
+	maxTitle   = 1024 // bytes; bounds the growth by a chain of replacements
 )
 
-// CheckTitleRules lists what is wrong with the rules of a field, and says of each whether it is enabled.
+// CheckTitleRules validates the rules of a field and enables those that do not say.
 func CheckTitleRules(field string, rules []TitleRule) []fault.Field {
 	if len(rules) > maxRules {
 		return []fault.Field{{Field: field, Message: fmt.Sprintf("has %d rules; the limit is %d", len(rules), maxRules)}}
@@ -52,8 +52,8 @@ func CheckTitleRules(field string, rules []TitleRule) []fault.Field {
 	return bad
 }
 
-// CleanTitle applies the enabled rules in order, every match of each, and trims the result. A name of which
-// nothing would be left stays as it is; a rule that does not compile is passed over.
+// CleanTitle applies the enabled rules in order, every match of each, and trims the result. If nothing would be left,
+// the name stays as it is. Rules that do not compile are skipped.
 func CleanTitle(rules []TitleRule, name string) string {
 	name = naming.Line(name)
 	title := cut.Bytes(name, maxTitle)
@@ -63,7 +63,7 @@ func CleanTitle(rules []TitleRule, name string) string {
 		}
 		re, err := strategy.Compile(r.Pattern)
 		if err != nil {
-			continue // refused when the library is saved
+			continue // rejected when the library is saved
 		}
 		title = cut.Bytes(re.ReplaceAllString(title, r.Replacement), maxTitle)
 	}

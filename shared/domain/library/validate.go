@@ -27,7 +27,7 @@ const (
 	maxConfig = 64 << 10 // bytes of JSON
 )
 
-// check brings the library's values into their stored form and lists everything that is wrong with them.
+// check normalizes the library's values and lists everything that is invalid.
 func check(l *Library) []fault.Field {
 	var bad []fault.Field
 	add := func(field, format string, args ...any) {
@@ -74,7 +74,7 @@ func check(l *Library) []fault.Field {
 }
 
 func upper(formats []string) []string {
-	var out []string // null when there is none
+	var out []string // null if there is none
 	for _, f := range formats {
 		if f = strings.ToUpper(f); !slices.Contains(out, f) {
 			out = append(out, f)
@@ -83,7 +83,8 @@ func upper(formats []string) []string {
 	return out
 }
 
-// checkObject says what is wrong with a configuration that must be a JSON object; null becomes nil.
+// checkObject validates a configuration, which must be a JSON object; null becomes nil. It returns an error message or
+// "".
 func checkObject(value *json.RawMessage) string {
 	v := bytes.TrimSpace(*value)
 	switch {
@@ -113,7 +114,7 @@ func checkSchedule(s Scanning) []fault.Field {
 	return bad
 }
 
-// zone is the schedule's time zone, by default the server's.
+// zone returns the schedule's time zone, by default the server's.
 func zone(s Scanning, server string) string {
 	if s.CronTimezone == nil {
 		return server
@@ -121,7 +122,7 @@ func zone(s Scanning, server string) string {
 	return *s.CronTimezone
 }
 
-// nextScan is when the library is due for a scan by itself, or nil; server is the setting scheduler.timezone.
+// nextScan returns the time of the library's next scheduled scan, or nil; server is the setting scheduler.timezone.
 func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 	s := l.ScanningConfig
 	if !s.Enabled || !l.IsActive || s.CronSchedule == nil {
@@ -142,7 +143,7 @@ func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 var operators = []string{"is_null", "is_not_null", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "not_contains",
 	"starts_with", "ends_with", "matches", "in", "not_in"}
 
-// CheckConditions lists what is wrong with the conditions of automatic matching in a field; null becomes nil.
+// CheckConditions validates the conditions of automatic matching in a field; null becomes nil.
 func CheckConditions(field string, raw *json.RawMessage) []fault.Field {
 	if msg := checkObject(raw); msg != "" || *raw == nil {
 		if msg == "" {
@@ -158,7 +159,7 @@ func CheckConditions(field string, raw *json.RawMessage) []fault.Field {
 			Value    json.RawMessage `json:"value"`
 		} `json:"rules"`
 	}
-	var readable any // a number may be none that can be
+	var readable any // a JSON number may not be readable as one
 	if err := errors.Join(json.Unmarshal(*raw, &c), json.Unmarshal(*raw, &readable)); err != nil {
 		return []fault.Field{{Field: field, Message: "must have mode (all or any) and rules, an array of {field, operator, value}"}}
 	}

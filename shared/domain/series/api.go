@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series, or the library that a list is asked of.
+// IDInput names a series, or the library of a list.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
@@ -33,14 +33,14 @@ type listInput struct {
 	book.FullInput
 }
 
-// markInput names series whose books are marked.
+// markInput names the series whose books are marked.
 type markInput struct {
 	Body struct {
 		SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
 	}
 }
 
-// Routes adds the operations on series. Nothing of it changes what others see, so that nothing is published.
+// Routes registers the operations on series. None of them changes what others see, so no events are published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 	dumps(a, d)
@@ -54,7 +54,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
 }
 
-// lists adds the lists of series, of all libraries and of one.
+// lists registers the lists of series, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
 		field, desc, err := s.order(by)
@@ -127,7 +127,7 @@ func lists(a *httpapi.API, d *db.DB) {
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
 		list                         listing
-		latest                       string // the field of its own order, the latest first; "" where that is another
+		latest                       string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/in-progress", id: "listSeriesInProgress", inLibrary: "listLibrarySeriesInProgress",
 			summary: "Series with a book that the caller has begun, the latest read first", list: inProgress},
@@ -152,11 +152,11 @@ func lists(a *httpapi.API, d *db.DB) {
 	}
 }
 
-// single adds what is read of one series.
+// single registers the reads of one series.
 func single(a *httpapi.API, d *db.DB) {
 	for _, full := range []httpapi.Op{
 		operation("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
-		operation("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // clients that know a shorter one ask for this
+		operation("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // for clients that know a shorter record
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}
@@ -172,7 +172,7 @@ func single(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// marks adds marking the books of series as read or unread.
+// marks registers the operations that mark the books of series as read or unread.
 func marks(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {

@@ -18,24 +18,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// BulkBody is what people change of the metadata of several series: null clears, and what is absent stays.
+// BulkBody changes the metadata of several series: null clears a field, an absent field stays.
 type BulkBody struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
 	SharedBody
 }
 
-// BulkLocks are locks to set or to open on several series.
+// BulkLocks sets or clears locks of several series.
 type BulkLocks struct {
 	SeriesIDs []uuid.UUID
 	Locks     LockChanges
 }
 
-// Schema names the ids and every lock.
+// Schema lists the ids and every lock.
 func (BulkLocks) Schema(r huma.Registry) *huma.Schema {
 	return book.BulkLockSchema("seriesIds", lockNames)
 }
 
-// UnmarshalJSON leaves out members that are neither ids nor locks.
+// UnmarshalJSON ignores members that are neither ids nor locks.
 func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 	var ids struct{ SeriesIDs []uuid.UUID }
 	if err := json.Unmarshal(data, &ids); err != nil {
@@ -45,7 +45,7 @@ func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 	return b.Locks.UnmarshalJSON(data)
 }
 
-// bulk adds the operations that change several series at once.
+// bulk registers the operations that change several series at once.
 func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 	changed := func(ctx context.Context, at []bulkRow, fields []string) *book.BulkChanged {
 		told := make([]events.Event, len(at))
@@ -84,7 +84,7 @@ type bulkRow struct {
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// writeAll changes several series by a statement whose first parameter are their ids.
+// writeAll changes several series by a statement whose first parameter is their ids.
 func writeAll(ctx context.Context, d *db.DB, sql string, ids []uuid.UUID, args ...any) (at []bulkRow, err error) {
 	var b pgx.Batch
 	book.LockSeries(&b, ids)
@@ -92,7 +92,7 @@ func writeAll(ctx context.Context, d *db.DB, sql string, ids []uuid.UUID, args .
 	return at, d.Run(ctx, &b)
 }
 
-// amendAll writes what people say of several series.
+// amendAll changes the metadata of several series.
 func amendAll(ctx context.Context, d *db.DB, ids []uuid.UUID, body *MetadataBody) ([]bulkRow, []string, error) {
 	if err := body.check(); err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Titled is the answer to a command that gives series their titles: one task.
+// Titled is the response to a command that retitles series: it always starts one task.
 type Titled struct {
 	task.Started
 	Success       bool        `json:"success"`
@@ -23,7 +23,7 @@ type Titled struct {
 	TasksEnqueued int         `json:"tasksEnqueued"`
 }
 
-// TryInput tells whether titles are only tried.
+// TryInput asks for a dry run.
 type TryInput struct {
 	DryRun bool `json:"dryRun" required:"false" doc:"Change nothing: the task's result tells what would be"`
 }
@@ -35,19 +35,19 @@ type titleInput struct {
 	Body *TryInput `required:"false"`
 }
 
-// SeveralInput names series, for a command on all of them.
+// SeveralInput names the series of a command.
 type SeveralInput struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
 }
 
-// starter adds the task for a target and has it sent, or finds the one that waits already.
+// starter adds and sends the task for a target, or returns the pending task for it.
 type starter func(ctx context.Context, s task.Spec, t task.Target, message string) (*task.Started, error)
 
 func command(path, id, summary, tag, permission string) httpapi.Op {
 	return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: permission}
 }
 
-// commands adds the operations that start tasks on series.
+// commands registers the operations that start tasks on series.
 func commands(a *httpapi.API, d *db.DB, added task.Added) {
 	start := func(ctx context.Context, s task.Spec, t task.Target, message string) (*task.Started, error) {
 		return task.Start(ctx, d, added, s, t, message)
@@ -98,7 +98,7 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 	titles(a, start)
 }
 
-// titles adds the operations that call series after their folders again.
+// titles registers the operations that retitle series after their folders.
 func titles(a *httpapi.API, start starter) {
 	titled := func(s *task.Started, err error) (*Titled, error) {
 		if err != nil {
@@ -109,7 +109,7 @@ func titles(a *httpapi.API, start starter) {
 	for _, c := range []struct {
 		path, id, summary, tag, permission, message string
 		target                                      func(uuid.UUID) task.Target
-		all                                         bool // it is about all series
+		all                                         bool // applies to all series
 	}{
 		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
 			tag: "Series", permission: auth.SeriesWrite, message: "The title of the series is queued to be made again", target: task.OfSeries},
@@ -152,8 +152,7 @@ func titles(a *httpapi.API, start starter) {
 		})
 }
 
-// analyzeSeveral adds a task for each of the series that has books to analyse: those that never were, or with force
-// all.
+// analyzeSeveral adds a task for each series that has books to analyse: books never analysed or, with force, all.
 func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
 	spec := task.Spec{Type: task.AnalyzeSeries, DedupeKey: task.AnalyzeSeries + ":"}
 	if !force {

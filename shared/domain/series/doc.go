@@ -1,16 +1,16 @@
-// Package series shows series: lists, the full record and the books of one, marks them as read, starts the tasks
-// that analyse, number and name them, and takes what people change of one.
+// Package series serves series: lists, the full record and the books of one. It marks series as read, starts the tasks
+// that analyse, number and name them, and applies people's changes.
 //
-//   - Every list is one round trip, made as the lists of books are: ids by an index, records by id, the total
-//     from the counters where the list is no further narrowed than by library.
-//   - What is searched for is found as books are, by app.find.
-//   - What a record says of reading is the caller's: unread books, how often the whole series was completed (the
-//     fewest completions of any of its books) and when that was last.
-//   - Books whose file is gone count nowhere.
-//   - What people write stays until a file says otherwise; what they lock stays, and a title they give is locked. A
-//     reset clears and unlocks everything and has the books analysed, so that the series is as their files say.
+//   - Every list takes one round trip, like the lists of books: ids by an index, records by id. If the list is narrowed
+//     by library only, the total comes from the counters.
+//   - Search uses app.find, like the search for books.
+//   - The reading state in a record is the caller's: unread books, how often the whole series was completed (the fewest
+//     completions of any of its books) and when that was last.
+//   - Books whose file is gone are never counted.
+//   - What people write stays until a file says otherwise. Locked fields stay in any case; setting a title locks it. A
+//     reset clears and unlocks everything and analyses the books again, so that the series is as its files say.
 //
-// Tables: writes the metadata and locks of series, and at a reset what hangs on a series; reads series, its genres,
-// tags, titles, ids, links and ratings, series_cover, series_rating, series_tracking, plugin, collection_member,
-// wanted, sidecar, book, library, progress, setting and completion.
+// Tables: writes the metadata and locks of series; a reset also clears the rows that belong to the series. Reads
+// series, its genres, tags, titles, ids, links and ratings, series_cover, series_rating, series_tracking, plugin,
+// collection_member, wanted, sidecar, book, library, progress, setting and completion.
 package series

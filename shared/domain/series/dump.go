@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// FullPaging is the httpapi.Paging of full records.
+// FullPaging is httpapi.Paging for full records.
 type FullPaging struct {
 	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 100 as 100"`
@@ -25,7 +25,7 @@ func (p FullPaging) paging() httpapi.Paging {
 	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), book.MaxFull)}
 }
 
-// Indexed is what a companion program needs to find a series in other services.
+// Indexed holds what a companion program needs to find a series in other services.
 type Indexed struct {
 	ID              uuid.UUID      `json:"id" db:"id"`
 	LocalMaxVolume  *int32         `json:"localMaxVolume" db:"max_volume"`
@@ -34,7 +34,7 @@ type Indexed struct {
 	ExternalIDs     []reference.ID `json:"externalIds" db:"-" nullable:"false"`
 }
 
-// dumps adds the lists from which companion programs read everything.
+// dumps registers the lists from which companion programs read everything.
 func dumps(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/full", "listFullSeries", "Full records of all series, by name unless sort says otherwise", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -83,7 +83,7 @@ func sorted(s scope, by httpapi.Sorting) (query, error) {
 
 const kept = book.Kept
 
-// queueKeep selects the ids of a page.
+// queueKeep selects and keeps the ids of a page.
 func (q query) queueKeep(b *pgx.Batch, total *int64, p httpapi.Paging) {
 	b.Queue(book.KeepPage+q.page()+book.KeptEnd, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
 	db.Value(b, total, q.total, q.totalArgs...)
@@ -109,7 +109,7 @@ const (
 		  from book b where b.tenant_id = app.tenant() and b.series_id = p.id and b.deleted_at is null) c`
 )
 
-// full is a page of full records: one round trip.
+// full returns a page of full records in one round trip.
 func full(ctx context.Context, d *db.DB, q query, p httpapi.Paging) ([]Details, int64, error) {
 	var b pgx.Batch
 	load := q.queueFull(&b, p)
@@ -120,7 +120,7 @@ func full(ctx context.Context, d *db.DB, q query, p httpapi.Paging) ([]Details, 
 	return page, total, nil
 }
 
-// queueFull asks for a page of full records, with a statement for each kind of what hangs on series.
+// queueFull adds the select of a page of full records to the batch, with one statement per related table.
 func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details, int64)) {
 	var total int64
 	var rows []row
@@ -149,7 +149,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details
 		out := make([]Details, 0, len(rows))
 		for _, r := range rows {
 			m, there := metadata[r.ID]
-			if !there { // it was deleted meanwhile
+			if !there { // deleted meanwhile
 				continue
 			}
 			out = append(out, Details{Series: r.series(), Readings: readings[r.ID], Metadata: m, OfSeries: of(r.ID),
@@ -159,7 +159,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details
 	}
 }
 
-// index is a page of what other services call series.
+// index returns a page of the ids and titles of series in other services.
 func index(ctx context.Context, d *db.DB, q query, p httpapi.Paging) ([]Indexed, int64, error) {
 	var b pgx.Batch
 	var total int64

@@ -23,7 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// MetadataBody is what people change of a series' metadata: null clears, and so does absence where all is replaced.
+// MetadataBody is the body of PATCH and PUT of a series' metadata. Null clears a field; in a PUT, so does absence.
 type MetadataBody struct {
 	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null, or the title itself: as the title, also once that is another"`
@@ -31,7 +31,7 @@ type MetadataBody struct {
 	SharedBody
 }
 
-// SharedBody is what people may change of several series at once, too.
+// SharedBody holds the fields that may also be changed for several series at once.
 type SharedBody struct {
 	Publisher         httpapi.Optional[string]            `json:"publisher,omitempty" maxLength:"500"`
 	Imprint           httpapi.Optional[string]            `json:"imprint,omitempty" maxLength:"500"`
@@ -46,13 +46,13 @@ type SharedBody struct {
 	CustomMetadata    httpapi.Optional[json.RawMessage]   `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
 }
 
-// Amended is the metadata as a change has left it.
+// Amended is the metadata after a change.
 type Amended struct {
 	ID uuid.UUID `json:"id"`
 	Metadata
 }
 
-// FullMetadata is all that is known of a series, without its books.
+// FullMetadata is the full record of a series without its books.
 type FullMetadata struct {
 	SeriesID uuid.UUID `json:"seriesId"`
 	Metadata
@@ -68,19 +68,19 @@ func (d *Details) metadata() *FullMetadata {
 		ExternalRatings: d.ExternalRatings, Genres: d.Genres, Tags: d.Tags}
 }
 
-// LockChanges are locks to set or to open; what is absent or null stays.
+// LockChanges sets (true) or clears (false) locks; absent or null leaves a lock as it is.
 type LockChanges map[string]*bool
 
-// Schema names every lock.
+// Schema lists every lock.
 func (LockChanges) Schema(huma.Registry) *huma.Schema { return book.LockChangeSchema(lockNames) }
 
-// UnmarshalJSON leaves out members that are no locks, whatever they hold.
+// UnmarshalJSON ignores members that are not locks.
 func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 	*c, err = book.ReadLocks(lockNames, data)
 	return err
 }
 
-// EditRoutes adds the operations by which people change a series.
+// EditRoutes registers the operations by which people change a series.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	resets(a, d, publish, added)
@@ -147,7 +147,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		})
 }
 
-// check brings texts into their form and lists what is wrong.
+// check normalizes and validates the texts.
 func (b *MetadataBody) check() error {
 	var bad []fault.Field
 	if b.Title.Set && b.Title.Value == nil {
@@ -156,7 +156,7 @@ func (b *MetadataBody) check() error {
 	for _, f := range []struct {
 		name string
 		text *string
-		line bool // one line that must hold something
+		line bool // a single line that must not be blank
 	}{{"title", b.Title.Value, true}, {"titleSort", b.TitleSort.Value, true}, {"summary", b.Summary.Value, false},
 		{"publisher", b.Publisher.Value, true}, {"imprint", b.Imprint.Value, true}} {
 		if f.text == nil {
@@ -210,9 +210,9 @@ func (b *MetadataBody) columns() []column {
 		of("customMetadata", "custom_metadata", "jsonb", b.CustomMetadata), of("titleSort", "custom_title_sort", "text", b.TitleSort)}
 }
 
-// amend writes what people say of a series' metadata; with replace what is absent is cleared, but the title: a series
-// always has one. What they write is no longer taken for what series.json has filled. Books that are called after the
-// series are named again by a task. One round trip.
+// amend changes a series' metadata; replace clears absent fields except the title, which a series always has. The
+// fields it writes no longer count as filled from series.json. If the books are named after the series, a task renames
+// them. It takes one round trip.
 func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, uuid.UUID, []string, error) {
 	if err := body.check(); err != nil {
 		return nil, uuid.UUID{}, nil, err
@@ -242,9 +242,9 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
 }
 
-// QueueFill writes what a plugin says of a series' metadata, which nobody has locked: as people's word, but it locks
-// nothing, and writes nothing where other locks than these are set by now (Conflict). The batch holds the series then.
-// renaming is more than zero, once the batch has run, where a task is to name its books again.
+// QueueFill adds the update of metadata fields by a plugin to the batch, which then locks the series. Unlike amend it
+// sets no locks. It writes nothing if the locks have changed from locks meanwhile (Conflict). After the batch has run,
+// renaming is greater than zero if a task to rename the books was added.
 func QueueFill(b *pgx.Batch, renaming *int64, id uuid.UUID, locks []string, body *MetadataBody) error {
 	if err := body.check(); err != nil {
 		return err
@@ -258,8 +258,8 @@ func QueueFill(b *pgx.Batch, renaming *int64, id uuid.UUID, locks []string, body
 	return nil
 }
 
-// queueRenaming adds the task that names the books again where they are called after the series and it gets another
-// title. It comes before queueAmend, as tasks come before series in the order of locks.
+// queueRenaming adds the task that renames the books if they are named after the series and its title changes. It must
+// precede queueAmend, because tasks are locked before series.
 func queueRenaming(b *pgx.Batch, renaming *int64, id uuid.UUID, body *MetadataBody) error {
 	if !body.Title.Set {
 		return nil
@@ -267,7 +267,8 @@ func queueRenaming(b *pgx.Batch, renaming *int64, id uuid.UUID, body *MetadataBo
 	return task.AddNew(b, task.Spec{Type: task.RenumberSeries}, calledAfter(id, body.Title.Or("")), renaming)
 }
 
-// queueAmend writes a checked body and sets locks; names are the fields that it writes.
+// queueAmend adds the update by a validated body and the locks to the batch. It returns the names of the fields that it
+// writes.
 func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody, replace bool, locks []string) (names []string) {
 	title := body.Title.Or("")
 	names, locks = []string{}, append([]string{}, locks...)
@@ -287,7 +288,7 @@ func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody
 		}
 		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then %[3]s else s.%[1]s end", c.name, len(args)-1, value))
 	}
-	sent := fmt.Sprintf("$%d", len(args)-1) // of titleSort, the last of the columns
+	sent := fmt.Sprintf("$%d", len(args)-1) // titleSort, the last column
 	sort := fmt.Sprintf("case when %s then $%d::text else s.custom_title_sort end", sent, len(args))
 	args = append(args, names)
 	db.One(b, row, "update series s set "+strings.Join(set, ", ")+`,
@@ -301,7 +302,7 @@ func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody
 	return names
 }
 
-// calledAfter is the series where it has another title and its books are called after it.
+// calledAfter selects the series if its title changes and its books are named after it.
 func calledAfter(id uuid.UUID, title string) task.Target {
 	return task.Found(`select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params
 		from series s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id
@@ -313,7 +314,7 @@ type amendedRow struct {
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// changeLocks sets and opens locks and answers all of them; without a change it only reads, and waits for no writer.
+// changeLocks sets and clears locks and returns all of them. Without a change it only reads, and waits for no writer.
 func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChanges) (*Locks, error) {
 	on, off := book.SplitLocks(lockNames, changes)
 	sql, args := "select s.locks from series s where s.tenant_id = app.tenant() and s.id = $1", []any{id}

@@ -10,13 +10,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Entry is a series in a list, with the rest of its record where the list was asked for full records.
+// Entry is a series in a list; it carries the rest of the record if the list was asked for full records.
 type Entry struct {
 	Series
 	*Rest
 }
 
-// Rest is what Details has and a Series has not.
+// Rest holds the fields of Details that Series lacks.
 type Rest struct {
 	ReadCount       int64                  `json:"readCount" required:"false" doc:"With full: how often the caller completed all books of it"`
 	LastCompletedAt *time.Time             `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
@@ -29,7 +29,7 @@ type Rest struct {
 	Tags            []book.Term            `json:"tags" required:"false" nullable:"false" doc:"With full"`
 }
 
-// queueEntries asks for a page and the total of the list; load has both, once the batch has run.
+// queueEntries adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load func() ([]Entry, int64)) {
 	if !full {
 		page := q.queue(b, p.Limit(), p.Offset())

@@ -41,7 +41,7 @@ var fields = filter.Schema{
 	"readStatus":          {Type: filter.Enum, Values: book.ReadStatus, Custom: readStatus},
 }
 
-// path is the filter by Folder: that of a series whose files are all over its library is the library's.
+// path filters by Folder: a series whose files are all over its library has the path of the library.
 func path() filter.Field {
 	f := book.PathField("s.library_id", "s.path")
 	all := "(select jsonb_object_agg(l.id, l.path) from library l where l.tenant_id = app.tenant()) ->> s.library_id::text"
@@ -56,8 +56,8 @@ func sharingTag() filter.Field {
 	return f
 }
 
-// readStatus starts from the series that the caller has progress in, which are few, not from all there are; what there
-// is of it is counted once, not for each series.
+// readStatus starts from the few series that the caller has progress in, not from all series. Their books are counted
+// once, not per series.
 func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	const (
 		begun = "s.id in (select r.series_id from (" + read + ") r where r.begun)"
@@ -74,7 +74,7 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	return sql, nil
 }
 
-// TermsInput narrows a list to the series that have all the genres and tags it names.
+// TermsInput narrows a list to the series that have all the named genres and tags.
 type TermsInput struct {
 	Genres string `query:"genres" maxLength:"2000" doc:"Only series that have all of these genres: at most 50 names with commas between, in upper or lower case"`
 	Tags   string `query:"tags" maxLength:"2000" doc:"Only series that have all of these tags: at most 50 names with commas between, in upper or lower case"`
@@ -82,10 +82,10 @@ type TermsInput struct {
 
 const maxTerms = 50
 
-// narrow adds the genres and tags to a scope that has no condition yet. It starts from the series that have any of
-// them, genres and tags in one count: with a condition for each, Postgres takes both for rare and compares every series
-// of one with every series of the other. No two genres, and no two tags, have the same name, so that a series has all
-// when it has as many. Names are lowered by the database alone: its lower() is not quite that of Go.
+// narrow adds the genres and tags to a scope that has no condition yet. It starts from the series that have any of them
+// and counts genres and tags together: given one condition each, Postgres takes both for rare and compares every series
+// of one with every series of the other. Names are unique among genres and among tags, so a series has all terms if the
+// count matches. Only the database lowers names: its lower() differs slightly from Go's.
 func (in TermsInput) narrow(s scope) (scope, error) {
 	var having, number []string
 	for _, t := range []struct{ field, table, list string }{{"genres", "genre", in.Genres}, {"tags", "tag", in.Tags}} {

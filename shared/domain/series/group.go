@@ -10,13 +10,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Group is how many series of a list begin with the same character.
+// Group is the number of series in a list whose titles begin with the same character.
 type Group struct {
 	Group string `json:"group" db:"name" doc:"The character, in lower case; digits and signs as they are"`
 	Count int64  `json:"count" db:"count" minimum:"1"`
 }
 
-// groups adds the list of the characters with which the titles of a list begin.
+// groups registers the list of the first characters of the titles in a list.
 func groups(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/list/alphabetical-groups", "groupSeries",
 		"With which characters the titles begin, as they are sorted, of series that meet a condition", auth.SeriesRead),
@@ -37,7 +37,7 @@ func groups(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// from is SQL of the series s of the scope, which are searched for where something is, and its parameters.
+// from is SQL for the series s of the scope, including the search if there is one, and its parameters.
 func (s scope) from() (string, []any) {
 	where, args := s.sql()
 	if s.find == nil {

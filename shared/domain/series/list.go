@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// row is a series as the select of a page returns it.
+// row is a row of a page.
 type row struct {
 	Series
 	LibraryPath string  `db:"library_path"`
@@ -41,16 +41,16 @@ func (r row) series() Series {
 	return s
 }
 
-// Folder is where the files of a series are, as people see it: path is the column of its table.
+// Folder returns the displayed folder of a series; path is the column of its table.
 func Folder(library, path string) string {
-	if strings.HasPrefix(path, "/") { // they are all over the library
+	if strings.HasPrefix(path, "/") { // the files are all over the library
 		return library
 	}
 	return book.Join(library, path)
 }
 
-// sql selects the rows of one page, one index lookup for each id and table ("limit 1" and the lateral aggregate
-// keep the planner from reading whole tables). The last two parameters are its limit and offset.
+// sql selects the rows of one page, one index lookup per id and table ("limit 1" and the lateral aggregate keep the
+// planner from reading whole tables). The last two parameters are limit and offset.
 func (q query) sql() string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x),
 	  ` + progress.MineOfPage + `
@@ -83,23 +83,22 @@ func (q query) sql() string {
 	order by page.pos`
 }
 
-// gapProvider is SQL of who knows how many volumes or chapters of the series s there are: the plugin by which it was
-// found last.
+// gapProvider is SQL for the source of the volume or chapter count of series s: the plugin that matched it last.
 const gapProvider = `case when num_nonnulls(g.chapter_gap, g.volume_gap) > 0 then (
 	    select coalesce(p.display_name, substr(x.source, 8)) from external_id x
 	    left join plugin p on p.tenant_id = app.tenant() and p.name = substr(x.source, 8)
 	    where x.tenant_id = app.tenant() and x.series_id = s.id and starts_with(x.source, 'plugin:')
 	    order by x.last_synced_at desc nulls last, x.updated_at desc, x.id limit 1) end`
 
-// query is a list: a select of ids in order, and how many there are in all.
+// query is a list: a select of ids in order, and the statement for the total.
 type query struct {
 	ids, total      string
 	args, totalArgs []any
-	skips           bool       // ids leaves out the rows before the offset itself
-	of              *uuid.UUID // the library that the list is asked of: NotFound where there is none
+	skips           bool       // ids itself skips the rows before the offset
+	of              *uuid.UUID // the library of the list: NotFound if it does not exist
 }
 
-// page selects the ids of one page.
+// page returns the select of the ids of one page.
 func (q query) page() string {
 	if q.skips {
 		return q.ids + fmt.Sprintf(" limit $%d", len(q.args)+1)
@@ -107,7 +106,7 @@ func (q query) page() string {
 	return q.ids + fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
 }
 
-// answer is a page of the list.
+// answer returns a page of the list.
 func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in book.FullInput) (*httpapi.Page[Entry], error) {
 	p = in.Of(p)
 	var b pgx.Batch
@@ -126,7 +125,7 @@ func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in book.F
 	return httpapi.NewPage(ctx, p, page, total), nil
 }
 
-// queue asks for a page and the total of the list; load has both, once the batch has run.
+// queue adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (q query) queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, int64)) {
 	var rows []row
 	var total int64
@@ -146,11 +145,10 @@ type scope struct {
 	library *uuid.UUID
 	where   string // a compiled condition on s; its parameters come first
 	args    []any
-	find    *string // what titles are searched for, as naming.Normalize writes it
+	find    *string // the search text for titles, normalized by naming.Normalize
 }
 
-// order is the field to sort by and whether it descends: one of sortFields, or how well the title meets what is
-// searched for.
+// order returns the field to sort by (one of sortFields, or the search rank) and whether it is descending.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	names := slices.Concat(sortFields, slices.Sorted(maps.Keys(sameFields)))
 	if s.find != nil {
@@ -160,12 +158,12 @@ func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	return cmp.Or(sameFields[field], field), desc, err
 }
 
-// sorts are the fields that lists can be ordered by; every one of them has an index, the year, which may be null, one
-// for each direction. Those that only some series have are in ranks.
+// sorts maps sort fields to columns. Each has an index; the year, which may be null, has one per direction. Fields that
+// only some series have are in ranks.
 var sorts = map[string]string{"name": "s.title_sort", "date_added": "s.created_at", "date_updated": "s.updated_at",
 	"release_date": "s.year", "book_count": "s.book_count", "file_size": "s.file_size", "filename": "s.path", "page_count": "s.page_count"}
 
-// ranks are the fields that only some series have: the SQL of the series_id of those, and what each has (at).
+// ranks maps the sort fields that only some series have to SQL for series_id and the value (at).
 var ranks = map[string]string{
 	"date_read":        read,
 	"rating":           "select series_id, rating as at from series_rating where tenant_id = app.tenant() and account_id = app.account()",
@@ -192,13 +190,13 @@ func (s scope) sql() (string, []any) {
 	return where, args
 }
 
-// listing is a list in the order of a field that scope.order allows; without one in its own.
+// listing returns a list ordered by a field that scope.order allows; "" selects its default order.
 type listing func(s scope, field string, desc bool) query
 
-// all is the list of series by name.
+// all lists series by name.
 func all(s scope, field string, desc bool) query { return listBy(s, cmp.Or(field, "name"), desc) }
 
-// listBy is the list in the order of a field.
+// listBy lists series by a field.
 func listBy(s scope, field string, desc bool) query {
 	switch {
 	case s.find != nil:
@@ -210,7 +208,7 @@ func listBy(s scope, field string, desc bool) query {
 	return query{ids: "select s.id from series s where " + where + orderBy(field, desc), args: args}.counted(s, where)
 }
 
-// found is the list of what is searched for: one index lookup for each that is found, by title alone.
+// found lists the search results: one index lookup per result, titles only.
 func found(s scope, field string, desc bool) query {
 	from, args := s.from()
 	q := query{args: args, total: "select count(*) " + from, totalArgs: args}
@@ -236,7 +234,7 @@ func orderBy(field string, desc bool) string {
 	return " order by " + sorts[field] + ", s.id"
 }
 
-// counted adds the total: from the counters where they know it, else by counting.
+// counted adds the total: from the counters if they know it, else by counting.
 func (q query) counted(s scope, where string) query {
 	switch {
 	case s.where != "":
@@ -249,15 +247,16 @@ func (q query) counted(s scope, where string) query {
 	return q
 }
 
-// read is what the caller has read of each series: one index lookup for each row of progress.
+// read is SQL for the caller's progress per series: one index lookup per progress row.
 const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (where p.completed) as done, bool_or(not p.completed) as open,
 	  bool_or(p.completed or p.current_page > 0) as begun
 	from progress p cross join lateral (select b.series_id from book b
 	  where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
 	where p.tenant_id = app.tenant() and p.account_id = app.account() group by b.series_id`
 
-// ranked is the list in the order of what only some series have (rank, of ranks); what has none follows by name. Only
-// what has one is sorted, the rest comes from the index: the second part skips what the first one showed of the offset.
+// ranked lists series by a field that only some have (rank, of ranks); the others follow by name. Only series with a
+// value are sorted; the others come from the index. The second part of the query skips the rows of the offset that the
+// first part has covered.
 func ranked(s scope, rank string, desc bool) query {
 	where, args := s.sql()
 	n := len(args) // limit and offset are $n+1 and $n+2
@@ -274,7 +273,7 @@ func ranked(s scope, rank string, desc bool) query {
 	return query{ids: ids, args: args, skips: true}.counted(s, where)
 }
 
-// byRank joins what only some of the series s have, and begins an order by it in which the others come last.
+// byRank joins a rank to the series s and begins an order by in which series without a value come last.
 func byRank(rank string, desc bool) string {
 	return " left join (" + rank + ") r on r.series_id = s.id order by r.at" + direction(desc) + " nulls last"
 }
@@ -286,8 +285,8 @@ func direction(desc bool) string {
 	return ""
 }
 
-// inProgress is the list of series with a book that the caller has begun, the latest read first. Another order costs an
-// index lookup for each of them, by date_read all that the caller has read.
+// inProgress lists the series with a book that the caller has begun, latest read first. Another order costs an index
+// lookup per series; date_read goes through all of the caller's progress.
 func inProgress(s scope, field string, desc bool) query {
 	where, args := s.sql()
 	from := `(select b.series_id, max(p.updated_at) as at from progress p

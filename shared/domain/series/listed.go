@@ -12,18 +12,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Wanted says which series another interface shows, and in which order.
+// Wanted selects and orders series for another interface.
 type Wanted struct {
-	Library   *uuid.UUID      // only of this one
+	Library   *uuid.UUID      // limits the list to this library
 	Condition json.RawMessage // as POST /series/list takes it
-	Find      *string         // what titles are searched for, as naming.Normalize writes it
+	Find      *string         // the search text for titles, normalized by naming.Normalize
 	Sort      httpapi.Sorting
 }
 
-// Listed is a list of series that another package shows in its own way.
+// Listed is a list of series that another package renders in its own way.
 type Listed struct{ query query }
 
-// List is the list of series that is wanted; BadRequest for a condition or an order that there is not.
+// List returns the list that w describes; an invalid condition or order is a BadRequest.
 func List(w Wanted) (*Listed, error) {
 	where, args, err := book.Condition(w.Condition, fields)
 	if err != nil {
@@ -37,17 +37,18 @@ func List(w Wanted) (*Listed, error) {
 	return &Listed{all(s, field, desc)}, nil
 }
 
-// Selected is a list that another package selects: ids of series in order and their number, both of args.
+// Selected returns a list from SQL: ids selects the ids in order, total counts them; both take args.
 func Selected(ids, total string, args ...any) *Listed {
 	return &Listed{query{ids: ids, total: total, args: args, totalArgs: args}}
 }
 
-// Queue asks for a page and the total of the list as this package shows it; load has both, once the batch has run.
+// Queue adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, int64)) {
 	return l.query.queue(b, limit, offset)
 }
 
-// Reordered is the list in another order: the ids l.id, joined with what has the order. $n in join stands for arg.
+// Reordered returns the list in another order: join joins the ids l.id with the table that orders them; $n in it stands
+// for arg.
 func (l *Listed) Reordered(join string, arg any) *Listed {
 	q := l.query
 	q.args = append(append([]any{}, q.args...), arg)
@@ -55,10 +56,10 @@ func (l *Listed) Reordered(join string, arg any) *Listed {
 	return &Listed{q}
 }
 
-// Page is SQL that selects the ids of a page of the list, in order, and its parameters.
+// Page returns SQL for the ids of a page in order, and its parameters.
 func (l *Listed) Page(limit, offset int) (string, []any) {
 	return l.query.page(), append(append([]any{}, l.query.args...), limit, offset)
 }
 
-// Total is SQL that counts the series of the list, and its parameters.
+// Total returns SQL for the number of series, and its parameters.
 func (l *Listed) Total() (string, []any) { return l.query.total, l.query.totalArgs }

@@ -21,13 +21,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Reset counts the series that were reset.
+// Reset is the number of series that were reset.
 type Reset struct {
 	Count   int    `json:"count" minimum:"0"`
 	Message string `json:"message"`
 }
 
-// resets adds the reset of several series.
+// resets registers the reset of several series.
 func resets(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	httpapi.Register(a, operation("POST", "/bulk/metadata/reset", "resetAllSeriesMetadata",
 		"Reset several series to what their files say: everything else and the locks go, and their books are analysed again", auth.SeriesWrite),
@@ -53,14 +53,14 @@ type SeveralIDs struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
 }
 
-// origin is what the name and the folders of a series say of it, by the rules and the strategy of its library.
+// origin is the metadata of a series that its name and folders give by the rules and the strategy of its library.
 type origin struct {
 	id    uuid.UUID
 	title string
 	at    strategy.Place
 }
 
-// origins are those of the series with these ids that there are.
+// origins returns the origins of the given series; ids that no series has are ignored.
 func origins(ctx context.Context, d *db.DB, ids []uuid.UUID) ([]origin, error) {
 	rows, err := db.List[struct {
 		ID       uuid.UUID           `db:"id"`
@@ -87,9 +87,8 @@ func origins(ctx context.Context, d *db.DB, ids []uuid.UUID) ([]origin, error) {
 	return out, nil
 }
 
-// reset clears everything that the interface calls the metadata of a series, and its locks, gives it what its name and
-// folders say, as when it was created, and has its books analysed again, so that they fill what they know. What people
-// read and rated stays.
+// reset clears the metadata and locks of a series, sets what its name and folders give, as at creation, and has its
+// books analysed again, so that they fill in the rest. Progress and ratings stay.
 func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	from, err := origins(ctx, d, []uuid.UUID{id})
 	if err != nil {
@@ -110,7 +109,7 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	return load()
 }
 
-// resetAll resets the series with these ids that there are.
+// resetAll resets the given series; ids that no series has are ignored.
 func resetAll(ctx context.Context, d *db.DB, ids []uuid.UUID) (at []bulkRow, err error) {
 	from, err := origins(ctx, d, ids)
 	if err != nil || len(from) == 0 {
@@ -123,8 +122,8 @@ func resetAll(ctx context.Context, d *db.DB, ids []uuid.UUID) (at []bulkRow, err
 	return at, d.Run(ctx, &b)
 }
 
-// queueReset resets series. Tasks come first, before series in the order of locks, and each series has one of its own:
-// another may have read the books already.
+// queueReset adds the reset of series to the batch. Tasks come first, because they are locked before series. Each
+// series gets a new task, as a running one may have read the books already.
 func queueReset(b *pgx.Batch, at *[]bulkRow, from []origin) error {
 	n := len(from)
 	ids, extra := make([]uuid.UUID, n), make([]*string, n)

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/reference"
 )
 
-// Series is a series as lists show it.
+// Series is a series in a list.
 type Series struct {
 	ID                  uuid.UUID `json:"id" db:"id"`
 	LibraryID           uuid.UUID `json:"libraryId" db:"library_id"`
@@ -49,7 +49,7 @@ type Details struct {
 	Tags   []book.Term `json:"tags" nullable:"false"`
 }
 
-// Metadata is the metadata record of a series; what is not known is null.
+// Metadata is the metadata record of a series; unknown fields are null.
 type Metadata struct {
 	Title             string          `json:"title" db:"title"`
 	TitleSort         string          `json:"titleSort" db:"title_sort"`
@@ -71,11 +71,11 @@ type Metadata struct {
 	Locks             Locks           `json:"locks" db:"-"`
 }
 
-// Locks says of each field whether only people may change it.
+// Locks maps each field to whether only people may change it.
 type Locks map[string]bool
 
 var lockNames = []string{"ageRating", "alternateTitles", "authorsJsonLock", "cover", "customMetadata", "genres", "imprint", "language",
 	"publisher", "readingDirection", "status", "summary", "tags", "title", "titleSort", "totalChapterCount", "totalVolumeCount", "year"}
 
-// Schema names every lock.
+// Schema lists every lock.
 func (Locks) Schema(huma.Registry) *huma.Schema { return book.LockSchema(lockNames) }

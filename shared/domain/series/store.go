@@ -28,7 +28,7 @@ func (r *metadataRow) metadata(warnings []string) Metadata {
 const metadataColumns = `title, title_sort, summary, publisher, imprint, status, reading_direction, language, age_rating,
 	year, total_chapter_count, total_volume_count, authors, custom_metadata, created_at, updated_at, locks`
 
-// warningsSQL selects what is wrong with the files that speak of series $1.
+// warningsSQL selects the problems of the sidecar files that describe series $1.
 const warningsSQL = `select k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 	where s.tenant_id = app.tenant() and s.id = $1 and k.kind <> 'opf' and k.problem is not null order by k.key`
 
@@ -41,7 +41,8 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 	return load()
 }
 
-// QueueDetails asks for the full record; load is it, once the batch has run. NotFound where there is no such series.
+// QueueDetails adds the select of the full record to the batch. load returns it after the batch has run, NotFound if
+// there is no such series.
 func QueueDetails(b *pgx.Batch, id uuid.UUID) (load func() (*Details, error)) {
 	var rows []row
 	var meta *metadataRow
