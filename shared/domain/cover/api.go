@@ -11,12 +11,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// ForceBody says whether covers that are there are made again.
+// ForceBody asks to make covers again that exist.
 type ForceBody struct {
 	Force bool `json:"force" required:"false" doc:"Also covers that are there"`
 }
 
-// oneInput names what covers are made of.
+// oneInput names the owner of a cover.
 type oneInput struct {
 	ID   uuid.UUID  `path:"id" format:"uuid"`
 	Body *ForceBody `required:"false"`
@@ -32,7 +32,7 @@ type seriesInput struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
 }
 
-// chosenSeries names series or a library, or nothing for all.
+// chosenSeries names series or a library; if empty, all.
 type chosenSeries struct {
 	ForceBody
 	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These series; what follows does not count then"`
@@ -51,7 +51,7 @@ func (c *chosenSeries) target() task.Target {
 	return task.OfAll()
 }
 
-// chosenBooks names books, series or a library, or nothing for all.
+// chosenBooks names books, series or a library; if empty, all.
 type chosenBooks struct {
 	ForceBody
 	BookIDs   []uuid.UUID `json:"bookIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These books; what follows does not count then"`
@@ -81,7 +81,7 @@ const (
 	seriesMessage = "The covers of the series are queued to be made"
 )
 
-// Routes adds the operations that have covers made.
+// Routes registers the operations that start the making of covers.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(path, id, summary, tag string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: auth.TasksWrite}

@@ -14,12 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// CoverSource says which cover a series shows. A choice that is not there (any more) counts as default.
+// CoverSource is the source of a series' cover. A choice that does not exist (any more) counts as default.
 type CoverSource struct {
 	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture that was uploaded last), plugin: and the name of a plugin that gave a cover, or book: and the id of a book of the series"`
 }
 
-// chooseRoutes adds the operation by which people choose the cover of a series.
+// chooseRoutes registers the operation by which people choose the cover of a series.
 func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "choose{What}Cover", "Choose the cover of {a}", ofSeries.writing),
 		func(ctx context.Context, in *struct {
@@ -35,7 +35,7 @@ func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-// chooseSource notes the choice and tells the library of the series.
+// chooseSource stores the choice and returns the library of the series.
 func chooseSource(ctx context.Context, d *db.DB, id uuid.UUID, source string) (uuid.UUID, error) {
 	var book *uuid.UUID
 	chosen := &source

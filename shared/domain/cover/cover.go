@@ -6,15 +6,15 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// Params are those of the tasks. What they are about is the first that is set of BookIDs, the task's book, SeriesIDs,
-// the task's series and its library; else everything that the tenant has.
+// Params are the parameters of the tasks. A task covers the first of these that is set: BookIDs, the task's book,
+// SeriesIDs, the task's series, its library; else the whole tenant.
 type Params struct {
 	Force     bool        `json:"force"`
 	BookIDs   []uuid.UUID `json:"bookIds"`
 	SeriesIDs []uuid.UUID `json:"seriesIds"`
 }
 
-// forced are the params by request; the target adds the ids.
+// forced are the parameters from a request; the target adds the ids.
 type forced struct {
 	Force bool `json:"force"`
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// Settings are columns for any query of a tenant: the size and quality of covers.
+// Settings are columns for any query in a tenant: the size and quality of covers.
 var Settings = setting.SQL(setting.ThumbnailDimension) + "::integer as cover_size, " + setting.SQL(setting.ThumbnailQuality) + "::integer as cover_quality"
 
-// Kind is what the keys of covers have behind the tenant.
+// Kind follows the tenant in the keys of covers.
 const Kind = "cover"
 
-// Key is the object of the media bucket that holds a cover of a book, or of a series that shows a picture of its own:
+// Key returns the key, in the media bucket, of the cover of a book, or of a series that shows its own picture:
 //
 //	<tenant>/cover/<book or series>/<mac>/<size>-<quality>.jpeg
 func Key(tenant, of uuid.UUID, secret []byte, fingerprint string, size, quality int) string {
@@ -27,28 +27,28 @@ func Key(tenant, of uuid.UUID, secret []byte, fingerprint string, size, quality 
 	return Folder(tenant) + of.String() + "/" + MAC(secret, Kind+form, of, fingerprint) + "/" + form
 }
 
-// Folder is what all covers of a tenant lie below.
+// Folder returns the prefix of all covers of a tenant.
 func Folder(tenant uuid.UUID) string { return tenant.String() + "/" + Kind + "/" }
 
-// PageKind is what the MAC of smaller pages is of.
+// PageKind goes into the MAC of page renditions.
 const PageKind = "page"
 
-// PagesFolder is what all smaller pages of a book lie below, in the content that it has.
+// PagesFolder returns the prefix of all page renditions of a book with this content.
 func PagesFolder(tenant, book uuid.UUID, secret []byte, fingerprint string) string {
 	return blob.Expiring + tenant.String() + "/" + book.String() + "/" + MAC(secret, PageKind, book, fingerprint)
 }
 
-// Form is the last part of a key: how the cover is made.
+// Form returns the last part of a key: size and quality.
 func Form(size, quality int) string { return fmt.Sprintf("%d-%d.jpeg", size, quality) }
 
-// MAC is the part of a key that nobody can say without the tenant's secret: of covers and pages.
+// MAC returns the part of a key, of covers and pages, that cannot be computed without the tenant's secret.
 func MAC(secret []byte, what string, of uuid.UUID, fingerprint string) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s|%s|%s", what, of, fingerprint)
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// OwnerOf is the book or series that a key of the tenant's covers is of; false for a key that Key does not write.
+// OwnerOf returns the book or series of a key among the tenant's covers; false for a key that Key does not write.
 func OwnerOf(tenant uuid.UUID, key string) (uuid.UUID, bool) {
 	rest, ok := strings.CutPrefix(key, Folder(tenant))
 	part := strings.Split(rest, "/")

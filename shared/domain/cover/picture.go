@@ -20,7 +20,7 @@ type pictureFile struct {
 	width, height *int32
 }
 
-// picture is the one in the member file of a form.
+// picture returns the picture in the field file of a form.
 func picture(contentType string, body []byte) (*pictureFile, error) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
@@ -50,11 +50,11 @@ func picture(contentType string, body []byte) (*pictureFile, error) {
 	}
 }
 
-// pictureOf is the picture that data are, nil where they are none.
+// pictureOf returns data as a picture, nil if it is none.
 func pictureOf(data []byte) *pictureFile {
 	p := &pictureFile{data: data, kind: mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)])}
 	w, h, ok := mediatype.Dimensions(data)
-	if !mediatype.Servable(p.kind) || !ok && p.kind != mediatype.TIFF { // of TIFF no size is read
+	if !mediatype.Servable(p.kind) || !ok && p.kind != mediatype.TIFF { // the size of TIFF is not read
 		return nil
 	}
 	if ok {
@@ -64,7 +64,7 @@ func pictureOf(data []byte) *pictureFile {
 	return p
 }
 
-// IsPicture tells whether data can be a cover.
+// IsPicture reports whether data can be a cover.
 func IsPicture(data []byte) bool { return pictureOf(data) != nil }
 
 func fingerprint(data []byte) string {

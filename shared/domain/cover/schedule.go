@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Due queues the making of missing covers for every tenant that wants it by now, and tells how many tasks.
+// Due queues the making of missing covers for every tenant whose schedule is due, and returns the number of tasks.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	total := 0
 	var failures error

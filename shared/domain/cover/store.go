@@ -10,15 +10,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// What people can upload at most: covers of one series or book, and covers and bytes of all series, and of all books,
-// of a tenant.
+// Upload limits: covers per series or book, and covers and bytes per tenant, for all series and for all books each.
 const (
 	mostCovers     = 20
 	mostOfAll      = 50_000
 	mostCoverBytes = 1 << 30
 )
 
-// row is an uploaded cover as the select of columns returns it.
+// row is an uploaded cover.
 type row struct {
 	Picture
 	OwnerID   uuid.UUID `db:"owner_id"`
@@ -30,7 +29,7 @@ const (
 	uploaded = " from {o} o join {c} c on c.tenant_id = o.tenant_id and c.{id} = o.id where {is}"
 )
 
-// list are the uploaded covers of an owner, the last first.
+// list returns the uploaded covers of an owner, newest first.
 func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err error) {
 	var b pgx.Batch
 	var exists bool
@@ -45,9 +44,9 @@ func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err
 	return all, nil
 }
 
-// QueueGivenSeries keeps a picture that a plugin has named as the cover of a series, in the place of the one before
-// that the plugin has named, where there is room for it: plugins take half of what covers may. kept is 1 then, once the
-// batch has run. It is shown where show says so; one that is shown already stays.
+// QueueGivenSeries adds the insert of a series cover that a plugin provides to the batch. It replaces the plugin's
+// previous one. Plugins may use half of the cover limits; kept is 1 if there was room, after the batch has run. show
+// makes it the shown cover; a cover that is shown already stays shown.
 func QueueGivenSeries(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
 	ofSeries.queueGiven(b, kept, id, data, source, show)
 }
@@ -68,7 +67,7 @@ func (o owner) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, 
 		and exists (select from {c} n where n.tenant_id = c.tenant_id and n.{id} = c.{id} and n.fingerprint = $3)`), id, source, print)
 }
 
-// add keeps a picture and shows it; one that was uploaded before is only shown again.
+// add stores a picture and shows it; a picture that exists already is only shown again.
 func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) (*row, *changed, error) {
 	print := fingerprint(p.data)
 	var b pgx.Batch
@@ -92,11 +91,11 @@ func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) 
 	return out, &c, nil
 }
 
-// replaced is SQL: the cover c is in the place of the new one of owner $1 and source $10, which is not people's.
+// replaced is an SQL condition: cover c is replaced by the new one of owner $1 and source $10, which is not an upload.
 const replaced = "(c.{id} = $1 and c.source = $10 and $10 <> 'custom')"
 
-// queueKeep keeps a picture of an owner that is held; one that is there already stays. What people upload is theirs,
-// also where a plugin has named it before.
+// queueKeep adds the insert of a picture, of a locked owner, to the batch; an existing one stays. What people upload
+// counts as theirs even if a plugin has provided the same picture before.
 func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
 	db.Affected(b, kept, o.sql(`insert into {c} as k (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
 		select app.tenant(), gen_random_uuid(), o.id, $2, $3, $4, $5::bigint, $6, $7, $10 from {o} o where {is}
@@ -108,7 +107,7 @@ func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile
 		id, print, p.kind, p.data, len(p.data), p.width, p.height, mostCovers, bytes, source, mostOfAll)
 }
 
-// selecting shows the uploaded cover c of owner $1 that meets what follows.
+// selecting makes owner $1 show its uploaded cover c; a condition on c follows.
 const selecting = `update {o} o set cover_source = 'custom:' || c.id, updated_at = now() from {c} c
 	where {is} and c.tenant_id = o.tenant_id and c.{id} = o.id and `
 
@@ -130,14 +129,14 @@ func (o owner) choose(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*row,
 	return out, &c, nil
 }
 
-// reset shows what is shown where nothing was chosen.
+// reset returns to the default cover.
 func (o owner) reset(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	return o.change(ctx, d, o.what, id, func(b *pgx.Batch, at **uuid.UUID) {
 		db.Value(b, at, o.sql("update {o} o set cover_source = null, updated_at = now() where {is} returning o.library_id"), id)
 	})
 }
 
-// remove deletes one. An owner that shows it shows the last of the others then.
+// remove deletes an uploaded cover. If the owner shows it, it shows the newest of the others instead.
 func (o owner) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*changed, error) {
 	return o.change(ctx, d, "Cover", owner, func(b *pgx.Batch, at **uuid.UUID) {
 		db.Value(b, at, o.sql(`update {o} o set updated_at = now(), cover_source = case when o.cover_source = 'custom:' || $2::uuid then (
@@ -149,7 +148,8 @@ func (o owner) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*chan
 	})
 }
 
-// change makes a change of an owner that is held; at is its library then, and where it stays nil, what is missing.
+// change runs a change of a locked owner. queue sets at to the owner's library; if it stays nil, the error is a 404 for
+// what.
 func (o owner) change(ctx context.Context, d *db.DB, what string, id uuid.UUID, queue func(b *pgx.Batch, at **uuid.UUID)) (*changed, error) {
 	var b pgx.Batch
 	var exists bool

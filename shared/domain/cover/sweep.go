@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	sweepEvery = 24 * time.Hour // of one tenant
-	retrySweep = time.Hour      // after one that failed: as often as the scheduler calls
-	// An invocation of the scheduler in Lambda has a minute for all that is due. What a store that does not answer may
-	// take of it beyond sweepFor is hangFor.
+	sweepEvery = 24 * time.Hour // per tenant
+	retrySweep = time.Hour      // after a failure: as often as the scheduler calls
+	// A scheduler invocation in Lambda has one minute for all that is due. A store that does not answer may exceed
+	// sweepFor by at most hangFor.
 	sweepFor = 20 * time.Second
 	hangFor  = 10 * time.Second
 )
 
-// Youngest is how old an object must be to be deleted because nothing names it: it is stored before its row is written,
-// and addresses of it at the CDN are good for an hour and a quarter.
+// Youngest is the age from which an unreferenced object may be deleted: an object is stored before its row is written,
+// and its addresses at the CDN are valid for an hour and a quarter.
 const Youngest = 24 * time.Hour
 
-// Sweep deletes the covers that nothing shows any more: of books and series that were removed, of earlier contents, of
-// another size or quality, under another secret. It goes through what a tenant has once a day, some seconds of it at a
-// time; the rest waits for the next call. The scheduler calls it every hour; several may at once.
+// Sweep deletes the covers that nothing shows any more: of removed books and series, earlier contents, another size or
+// quality, another secret. It goes through each tenant's covers once a day, for some seconds per call; the next call
+// continues. The scheduler calls it every hour; concurrent calls are safe.
 //
-// A book whose file is gone keeps its cover, since it may come back. A cover that comes to be shown again in the moment
-// in which it is deleted is made again when it is asked for.
+// A book whose file is gone keeps its cover, since it may return. A cover that is shown again at the moment of its
+// deletion is made again on request.
 func Sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time) error {
 	return sweep(ctx, system, media, bucket, now, sweepFor)
 }
 
-// sweep is Sweep for as long as given, and for a thousand covers whatever that is: so each call comes further.
+// sweep is Sweep with a time limit; it always handles at least a thousand covers, so each call makes progress.
 func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time, given time.Duration) error {
-	// Those that have waited longest come first, so that one that fails keeps no other from its turn.
+	// Longest waiting first, so that a tenant that fails does not block the others.
 	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join cover_sweep s on s.tenant_id = t.id
 		where t.status <> 'deleting' and (s.due_at is null or s.due_at <= $1) order by s.due_at nulls first, t.id limit 1000`, now)
 	if err != nil {
@@ -77,7 +77,7 @@ type sweeper struct {
 	bucket string
 	tenant uuid.UUID
 	now    time.Time
-	until  time.Time // stop then
+	until  time.Time // stop at this time
 	gone   blob.Deleted
 }
 
@@ -86,7 +86,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	if err != nil || place == nil {
 		return err
 	}
-	var refused error // what the store does not delete keeps nothing else
+	var refused error // an object that cannot be deleted must not block the others
 	for page, err := range s.media.List(ctx, s.bucket, Folder(s.tenant), *place) {
 		if err != nil {
 			return err
@@ -110,8 +110,8 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return errors.Join(refused, s.note(ctx, "", s.now.Add(sweepEvery)))
 }
 
-// claim is the place to go on from, nil where another scheduler was first. What is claimed is due again after a while:
-// then whoever claimed it has failed.
+// claim returns the place to continue from, nil if another scheduler was first. A claim expires after a while: then its
+// holder has failed.
 func (s *sweeper) claim(ctx context.Context) (*string, error) {
 	var b pgx.Batch
 	var place *string
@@ -126,7 +126,7 @@ func (s *sweeper) note(ctx context.Context, place string, due time.Time) error {
 	return err
 }
 
-// page deletes those of a page of the listing that no row names.
+// page deletes the unreferenced covers of one page of the listing.
 func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
 	unnamed, err := Unnamed(ctx, s.system, s.tenant, listed, s.now.Add(-Youngest))
 	if err != nil {
@@ -137,9 +137,8 @@ func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
 	return err
 }
 
-// Unnamed are those of some listed objects that are covers which nothing shows, stored before a time. What is not
-// written as covers are is left alone. The scope of ctx is the tenant's own: a user's would not see what is hidden from
-// them.
+// Unnamed returns the listed objects that are covers, are stored before the given time, and are shown by nothing. Other
+// keys are ignored. ctx must be scoped to the tenant, not to a user, who would not see hidden rows.
 func Unnamed(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
 	var old []blob.Object
 	var owners []uuid.UUID
@@ -159,8 +158,8 @@ func Unnamed(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Obje
 	return slices.DeleteFunc(old, func(o blob.Object) bool { return names[o.Key] }), nil
 }
 
-// named are the keys that the books and series may show covers by. Of a series these are all pictures beside its books
-// and those that people uploaded, of a book that of its file and those: which of them is shown is for people to choose.
+// named returns the keys of all covers that the books and series may show. For a series these are all pictures beside
+// its books and all uploads; for a book, the one in its file and all uploads. People choose which one is shown.
 func named(ctx context.Context, d *db.DB, tenant uuid.UUID, owners []uuid.UUID) (map[string]bool, error) {
 	type row struct {
 		Secret      []byte     `db:"secret"`
@@ -183,7 +182,7 @@ func named(ctx context.Context, d *db.DB, tenant uuid.UUID, owners []uuid.UUID) 
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 { // none at all, not even the tenant's: this says nothing of its covers
+	if len(rows) == 0 { // no row at all, not even the tenant's, says nothing about its covers
 		return nil, fault.Missing("Tenant")
 	}
 	out := make(map[string]bool, len(rows))

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Picture is what people have uploaded, or a plugin has named, as a cover.
+// Picture is a cover that people uploaded or a plugin provided.
 type Picture struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for one that people have uploaded, plugin: and its name for one that a plugin has named"`
@@ -28,13 +28,13 @@ type Picture struct {
 	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at" doc:"When it was uploaded last"`
 }
 
-// OfSeries is such a picture of a series.
+// OfSeries is an uploaded cover of a series.
 type OfSeries struct {
 	SeriesID uuid.UUID `json:"seriesId"`
 	Picture
 }
 
-// OfBook is such a picture of a book.
+// OfBook is an uploaded cover of a book.
 type OfBook struct {
 	BookID uuid.UUID `json:"bookId"`
 	Picture
@@ -58,21 +58,21 @@ type UploadInput struct {
 	RawBody     []byte `contentType:"multipart/form-data"`
 }
 
-// UploadRoutes adds the operations by which people give covers, and choose among them.
+// UploadRoutes registers the operations by which people upload covers and choose among them.
 func UploadRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	chooseRoutes(a, d, publish)
 	uploads(a, d, publish, ofSeries, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
 	uploads(a, d, publish, ofBook, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
 }
 
-// operation is one on the covers of an owner; {What} in its id and {a} in its summary stand for that.
+// operation describes one operation on the covers of an owner; {What} in its id and {a} in its summary are filled in.
 func (o owner) operation(method, path, id, summary, permission string) httpapi.Op {
 	tag := strings.ToUpper(o.path[:1]) + o.path[1:]
 	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}" + path, ID: strings.Replace(id, "{What}", o.what, 1),
 		Summary: strings.Replace(summary, "{a}", o.a(), 1), Tag: tag, Permission: permission}
 }
 
-// uploads adds the operations on the covers that people upload of an owner; T is what one is shown as.
+// uploads registers the operations on uploaded covers of an owner; T is the type of one in responses.
 func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as func(*row) T) {
 	tell := func(ctx context.Context, id uuid.UUID, c *changed) {
 		publish(ctx, httpapi.TenantOf(ctx).ID, Told(o.entity, id, c.library, c.showing)...)
@@ -142,7 +142,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as 
 	a.Handle(image, func(w http.ResponseWriter, r *http.Request) error { return o.write(w, r, d) })
 }
 
-// write answers with a picture as it was uploaded, which never changes.
+// write sends a picture as it was uploaded; it never changes.
 func (o owner) write(w http.ResponseWriter, r *http.Request, d *db.DB) error {
 	owner, err := httpapi.PathID(r)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 
 const (
 	remember   = time.Minute
-	maxEntries = 2000 // indexes and permits each; an index of 200 pages is about 25 KB
+	maxEntries = 2000 // indexes and permits each; an index of 200 pages takes about 25 KB
 )
 
-// Finder finds books' indexes for callers that may see them.
+// Finder finds the indexes of books that the caller may see.
 type Finder struct {
 	database *db.DB
 
@@ -27,26 +27,26 @@ type Finder struct {
 	indexes map[place]indexed
 }
 
-// permit is a caller that was let in, under the access generation it happened in.
+// permit identifies a caller that was let in, at one access generation.
 type permit struct {
 	tenant, account uuid.UUID
-	access          string // the tenant's access generation, from Redis, with this very request
+	access          string // the tenant's access generation, read from Redis with this request
 	credential      int32  // generation of the token or password; -1 for a key
 	key             string
 	permission      string
 }
 
-// permitted is how a caller was let in.
+// permitted is a cached permission.
 type permitted struct {
 	until   time.Time
-	limited bool // to what sharing tags leave: then each book is looked up in the caller's own name
+	limited bool // by sharing tags: each book is then looked up in the caller's name
 }
 
-// place is what an index is remembered by.
+// place is the cache key of an index.
 type place struct {
 	tenant, book uuid.UUID
 	access       string
-	account      uuid.UUID // of a limited caller, who may not see what others may
+	account      uuid.UUID // of a limited caller, who may see less than others
 }
 
 type indexed struct {
@@ -55,15 +55,15 @@ type indexed struct {
 	expires time.Time
 }
 
-// NewFinder makes a Finder with an empty memory.
+// NewFinder makes a Finder with an empty cache.
 func NewFinder(d *db.DB) *Finder {
 	return &Finder{database: d, permits: map[permit]permitted{}, indexes: map[place]indexed{}}
 }
 
-// Find is the index of a book, with the place of page n (0: of none), for the request's caller. It asks Postgres
-// once, only for the book where the caller is remembered, or not at all where the index is too: Redis has confirmed,
-// with the rate limit, that no access has changed since. The first page asked for comes alone; with the second, all of
-// the book's are loaded.
+// Find returns the index of a book for the request's caller, with the place of page n (0: of no page). It takes one
+// round trip to Postgres: for permission and book or, if the caller is cached, for the book only. If the index is
+// cached too, it takes none: Redis confirms, with the rate limit, that no access has changed since. The first request
+// loads the place of one page; the second loads all pages of the book.
 func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error) {
 	part := pages{n, n}
 	if n < 1 {
@@ -97,7 +97,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	}
 	var b pgx.Batch
 	var keyEnds *time.Time
-	if let && !known.limited { // the caller need not be looked up with the book
+	if let && !known.limited { // the permission is cached: no lookup of the caller with the book
 		caller.Entered = true
 		ctx = db.In(ctx, db.Tenant(caller.Tenant))
 	} else if caller.KeyHash != nil {
@@ -111,7 +111,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 		at.account = caller.AccountID
 	}
 	until := now.Add(remember)
-	if keyEnds != nil && keyEnds.Before(until) { // nothing announces the end of a key
+	if keyEnds != nil && keyEnds.Before(until) { // nothing announces the expiry of a key
 		until = *keyEnds
 	}
 	f.mu.Lock()
@@ -129,7 +129,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	return i, nil
 }
 
-// forget drops a book whose file or page pack turned out to be another by now.
+// forget drops the cached index of a book whose file or page pack has changed.
 func (f *Finder) forget(ctx context.Context, book uuid.UUID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

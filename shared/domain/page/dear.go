@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	// patience is how long a reader waits for a page that must be decompressed or drawn; then it asks again, and
-	// by then the page pack, where there is to be one, is likely to be there.
+	// patience is how long a request waits for a page that must be decompressed or drawn. Then the client retries; by
+	// then the page pack, if there is to be one, is likely ready.
 	patience = 8 * time.Second
-	// dearAtOnce bounds the pages that one process decompresses or draws at once, for their memory.
+	// dearAtOnce limits the pages that one process decompresses or draws at once, to bound memory.
 	dearAtOnce = 2
 )
 
-// dear is the work on pages that no range of their own holds, or that are heavy to unpack.
+// dear limits and shares the work on expensive pages: those without a byte range of their own, and those that are heavy
+// to unpack.
 type dear struct {
 	flights singleflight.Group
 	turns   turn.Turns
@@ -39,8 +40,8 @@ func newDear() *dear {
 	return &dear{turns: turn.Turns{AtOnce: dearAtOnce}, slots: semaphore.NewWeighted(dearAtOnce)}
 }
 
-// room waits until one more page may be worked on for a tenant, behind no more of another one than are worked on at
-// once; give ends it.
+// room waits for a slot for one more page of a tenant. A tenant waits behind at most dearAtOnce pages of any other
+// tenant. give releases the slot.
 func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
 	turn, err := d.turns.Take(ctx, tenant)
 	if err != nil {
@@ -59,7 +60,7 @@ func NewServer(s Server) *Server {
 	return &s
 }
 
-// sendDear answers with a page that must be decompressed or drawn as a whole.
+// sendDear sends a page that must be decompressed or drawn as a whole.
 func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n in
 	return nil
 }
 
-// Bytes are the plain bytes of page n, from wherever they are.
+// Bytes returns the uncompressed bytes of page n.
 func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	e, err := i.Entry(n)
 	if err != nil {
@@ -97,8 +98,8 @@ func (s *Server) Bytes(ctx context.Context, i *Index, n int) ([]byte, error) {
 	return data, s.changed(ctx, i, err)
 }
 
-// extract reads a dear page; requests for the same one share the work. Where no range of its own holds it, it asks for
-// a page pack, so that later ones are ranges.
+// extract reads an expensive page; concurrent requests for the same page share the work. If the page has no byte range
+// of its own, it also asks for a page pack, so that later requests are ranged reads.
 func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) ([]byte, error) {
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
@@ -117,8 +118,8 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	return data, err
 }
 
-// share does work that several requests wait for once, as long as they are patient. It goes on when the one that began
-// it leaves.
+// share runs work once for concurrent requests with the same key, for at most patience. The work goes on if the request
+// that started it ends.
 func share[T any](ctx context.Context, flights *singleflight.Group, key string, work func(ctx context.Context) (T, error)) (out T, err error) {
 	done := flights.DoChan(key, fault.Guarded(func() (any, error) {
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)

@@ -19,8 +19,8 @@ import (
 
 const retryAfter = 2 * time.Second
 
-// File answers with the book's file: whole, or one range of it (RFC 9110 14), under the conditions of the request (RFC
-// 9110 13).
+// File sends the book's file, whole or one range of it (RFC 9110, section 14), with conditional requests (RFC 9110,
+// section 13).
 func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
 	h := w.Header()
 	name := path.Base(i.Key)
@@ -42,7 +42,8 @@ func (i *Index) fileTag() string {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// disposition names the file for saving: an ASCII form for old clients and the real name (RFC 6266, RFC 8187).
+// disposition is a Content-Disposition for saving the file: an ASCII name for old clients and the real one (RFC 6266,
+// RFC 8187).
 func disposition(name string) string {
 	ascii := strings.Map(func(c rune) rune {
 		if c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '%' {
@@ -53,7 +54,7 @@ func disposition(name string) string {
 	return `attachment; filename="` + ascii + `"; filename*=UTF-8''` + strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// open opens n bytes of a book's file, by one ranged GET.
+// open opens n bytes of a book's file with one ranged GET.
 func (s *Server) open(r *http.Request, i *Index, from, n int64) (io.ReadCloser, error) {
 	body, err := s.Content.Store.Range(r.Context(), i.Bucket, i.Object(), from, n)
 	if err != nil {
@@ -64,18 +65,18 @@ func (s *Server) open(r *http.Request, i *Index, from, n int64) (io.ReadCloser, 
 	return out, nil
 }
 
-// part is what an answer holds of a book's file.
+// part is the part of a book's file that a response holds.
 type part struct {
 	io.ReadCloser
 	server        *Server
 	request       *http.Request
 	index         *Index
-	from, n, left int64        // left are still to be read
-	atEnd         func() error // asked before the last bytes are given away
+	from, n, left int64        // left: bytes still to be read
+	atEnd         func() error // called before the last bytes are handed out
 }
 
-// longPart is how many bytes a folder's file may be overwritten under: a smaller part is read from it at once, however
-// slowly its reader takes it.
+// longPart is the size in bytes from which a part may be overwritten while it is read from a folder. A smaller part is
+// read at once, however slow the client is.
 const longPart = 4 << 20
 
 func (p *part) Read(b []byte) (int, error) {
@@ -89,8 +90,8 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// overwritten is an error where the file is another one by now: a file of a folder that was overwritten in place while
-// it was read came as a mixture of both. What a store has an ETag for never changes.
+// overwritten returns an error if the file has changed since. A folder's file that was overwritten in place while it
+// was read may have come as a mixture of both versions. An object with an ETag never changes in place.
 func (p *part) overwritten() error {
 	if p.index.ETag != "" || p.n < longPart {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Index is where the pages of a book lie.
+// Index holds where the pages of a book are stored.
 type Index struct {
 	BookID      uuid.UUID `db:"id"`
 	Key         string    `db:"key"`
@@ -30,7 +30,7 @@ type Index struct {
 	Analyzed    bool      `db:"analyzed"`
 	Error       *string   `db:"error_message"`
 	Count       int       `db:"count"` // pages of the book
-	First       int       `db:"first"` // page of the first elements below: 1 where all pages are there
+	First       int       `db:"first"` // page number of the first element of the slices below; 1 if all pages are loaded
 	Names       []string  `db:"names"`
 	Types       []string  `db:"types"`
 	Offsets     []int64   `db:"offsets"`
@@ -39,15 +39,15 @@ type Index struct {
 	Sizes       []int64   `db:"sizes"`
 	Methods     []int16   `db:"methods"`
 	CRCs        []int64   `db:"crcs"`
-	PackKey     *string   `db:"pack_key"` // nil: there is no page pack
+	PackKey     *string   `db:"pack_key"` // nil if there is no page pack
 	PackSize    int64     `db:"pack_size"`
 	PackETag    string    `db:"pack_etag"`
-	PackOffsets []int64   `db:"pack_offsets"` // of the same pages; -1: in the book's file
+	PackOffsets []int64   `db:"pack_offsets"` // of the same pages; -1: not in the pack, but in the book's file
 	PackSizes   []int64   `db:"pack_sizes"`
 	PackCRCs    []int64   `db:"pack_crcs"`
 }
 
-// pages is a part of a book's index: from, to and all between.
+// pages is a range of a book's pages, from and to included.
 type pages struct{ from, to int }
 
 var (
@@ -55,7 +55,8 @@ var (
 	noPages  = pages{1, 0}
 )
 
-// load is the index of a book with the places of some pages, or NotFound, in one round trip with what b holds.
+// load returns the index of a book with the places of some pages, or NotFound. It shares the round trip with the
+// statements in b.
 func load(ctx context.Context, d *db.DB, b *pgx.Batch, book uuid.UUID, part pages) (*Index, error) {
 	var i *Index
 	queue(b, &i, book, part)
@@ -68,7 +69,7 @@ func load(ctx context.Context, d *db.DB, b *pgx.Batch, book uuid.UUID, part page
 	return i, nil
 }
 
-// Queue adds the query for a book's index with all its pages to a batch; nil where there is no such book.
+// Queue adds the query for a book's index with all its pages to a batch; dst is nil if there is no such book.
 func Queue(b *pgx.Batch, dst **Index, book uuid.UUID) { queue(b, dst, book, allPages) }
 
 func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
@@ -85,13 +86,13 @@ func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
 }
 
-// has tells whether the place of page n is here. Page 0 is the book's file. A page that is not there may be by the next
-// request: the book is being analysed.
+// has reports whether the place of page n is loaded. Page 0 is the book's file. A missing page may appear by the next
+// request, while the book is being analysed.
 func (i *Index) has(n int) bool {
 	return n < 1 || (n >= i.First && n < i.First+len(i.Names))
 }
 
-// dear tells that page n must be decompressed or drawn: then the page pack may be there by the next request.
+// dear reports whether page n must be decompressed or drawn. Its page pack may exist by the next request.
 func (i *Index) dear(n int) bool {
 	if n < i.First || n >= i.First+len(i.Names) {
 		return false
@@ -102,12 +103,13 @@ func (i *Index) dear(n int) bool {
 	return !archive.Entry{Method: uint16(i.Methods[n-i.First])}.Direct()
 }
 
-// Object is the version of the file that was analysed.
+// Object returns the version of the file that was analysed.
 func (i *Index) Object() blob.Object {
 	return blob.Object{Key: i.Prefix + i.Key, Size: i.Size, ETag: i.ETag, Modified: i.Modified}
 }
 
-// Entry is the place of page n, from 1; NotFound beyond the last, with the reason where the book cannot be read.
+// Entry returns the place of page n, from 1. Beyond the last page it is NotFound, with the reason if the book cannot be
+// read.
 func (i *Index) Entry(n int) (archive.Entry, error) {
 	if n < 1 {
 		return archive.Entry{}, fault.Invalid("pageNumber", "pages are counted from 1")
@@ -128,7 +130,7 @@ func (i *Index) Entry(n int) (archive.Entry, error) {
 		Method: uint16(i.Methods[n]), CRC32: uint32(i.CRCs[n])}, nil
 }
 
-// InPack is the place of page n in the book's page pack; ok is false when it is not there.
+// InPack returns the place of page n in the book's page pack; ok is false if it is not there.
 func (i *Index) InPack(n int) (o blob.Object, e archive.Entry, ok bool) {
 	n -= i.First
 	if i.PackKey == nil || n < 0 || n >= len(i.PackOffsets) || n >= len(i.Names) || i.PackOffsets[n] < 0 {
@@ -140,7 +142,7 @@ func (i *Index) InPack(n int) (o blob.Object, e archive.Entry, ok bool) {
 			Method: archive.Bare, CRC32: uint32(i.PackCRCs[n])}, true
 }
 
-// Tag is the ETag of page n in a form: "" is the original.
+// Tag returns the ETag of page n in a form; "" is the original.
 func (i *Index) Tag(n int, form string) string {
 	print := i.Fingerprint
 	if len(print) > 32 {

@@ -22,34 +22,35 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Immutable is the Cache-Control of content-addressed images: the caller's own browser may keep them for ever.
+// Immutable is the Cache-Control of content-addressed images. They never change; only the caller's browser may cache
+// them.
 const Immutable = "private, max-age=31536000, immutable"
 
 // Server streams original pages.
 type Server struct {
 	Finder  *Finder
-	Content *content.Reader // of the library
-	Media   *blob.Store     // of page packs
-	Bucket  string          // of Media
-	// Want asks for a page pack of a book whose pages are dear; nil asks for none.
+	Content *content.Reader // reads the library
+	Media   *blob.Store     // holds the page packs
+	Bucket  string          // bucket of Media
+	// Want asks for a page pack of a book with expensive pages; nil disables it.
 	Want func(ctx context.Context, i *Index)
-	// MaxArchive is how many bytes of files one answer can hold; zero is no bound.
+	// MaxArchive is the maximum number of bytes of files in one archive response; zero means no limit.
 	MaxArchive int64
-	// Renew queues the analysis of a book whose file has changed; nil queues none.
+	// Renew queues the analysis of a book whose file has changed; nil disables it.
 	Renew *Renewer
 
 	dear  *dear
-	turns turns // of stores on this machine
+	turns turns // for stores on this machine
 	books *directories
 }
 
-// Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
-// where the client takes that, so that nobody has to inflate it here.
+// Original sends the bytes of page n as they are in the book. A deflated page is sent as a gzip stream to clients that
+// accept it, so the server does not inflate it.
 func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n int) error {
 	return s.original(w, r, i, n, true)
 }
 
-// Plain is Original in one form for everybody, for a cache that keeps one: never packed.
+// Plain is Original without content encoding, for a cache that keeps one form for all clients.
 func (s *Server) Plain(w http.ResponseWriter, r *http.Request, i *Index, n int) error {
 	return s.original(w, r, i, n, false)
 }
@@ -96,10 +97,10 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
 	if err != nil {
 		if err := httpapi.Confirmed(r.Context()); err != nil {
-			return err // the file may be elsewhere by now
+			return err // the file may have moved
 		}
 	}
-	if isPacked && blob.Lost(err) { // somebody emptied the bucket, or the pack was made anew
+	if isPacked && blob.Lost(err) { // the bucket was emptied, or the pack was rebuilt
 		s.Finder.forget(r.Context(), i.BookID)
 		if e, err = i.Entry(n); err != nil {
 			return err
@@ -126,10 +127,9 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	return nil
 }
 
-// drain reads what lies behind an entry, since its range reaches to the next one, so that the connection can be used
-// again.
+// drain reads the bytes behind an entry, as its range reaches to the next entry, so that the connection can be reused.
 func drain(body io.Reader) {
-	_, _ = io.CopyN(io.Discard, body, 4096) // the answer is complete without it
+	_, _ = io.CopyN(io.Discard, body, 4096) // the response is complete already
 }
 
 func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
@@ -141,12 +141,12 @@ func describe(h http.Header, tag, kind string, e archive.Entry, gzip bool) {
 		h.Set("Content-Encoding", "gzip")
 		length = e.GzipSize()
 	}
-	if length > 0 { // that of a page not yet drawn is not known
+	if length > 0 { // unknown for a page that is not drawn yet
 		h.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
 }
 
-// open is the content of an entry to send, and its media type, told from its first bytes.
+// open returns the content of an entry to send, and its media type, detected from its first bytes.
 func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Reader, string, error) {
 	if !gzip {
 		plain, err := bytesOf(e, body, lim)
@@ -181,10 +181,10 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 	return direct(buffered, framed), mediatype.Detect(head), nil
 }
 
-// inflaters are kept because each has a window of 32 KB, for what is 64 bytes of every page.
+// inflaters are pooled because each has a window of 32 KB, and a page needs one for 64 bytes only.
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(bytes.NewReader(nil)) }}
 
-// beginning inflates the first bytes of a page, as many as its type is told by.
+// beginning inflates the first bytes of a page, enough to detect its type.
 func beginning(packed []byte) ([]byte, error) {
 	z := inflaters.Get().(io.Reader)
 	defer inflaters.Put(z)
@@ -196,8 +196,8 @@ func beginning(packed []byte) ([]byte, error) {
 	return head[:n], err
 }
 
-// bytesOf is the content of an entry. Stored ones are passed on as they lie there, unseen; what is inflated here is
-// compared with its checksum.
+// bytesOf returns the content of an entry. Stored entries pass through unchecked; inflated ones are compared with their
+// checksum.
 func bytesOf(e archive.Entry, body io.Reader, lim archive.Limits) (io.Reader, error) {
 	if err := e.Check(); e.Method != archive.Stored || err != nil {
 		return e.Open(body, lim)
@@ -205,8 +205,8 @@ func bytesOf(e archive.Entry, body io.Reader, lim archive.Limits) (io.Reader, er
 	return e.Raw(body)
 }
 
-// direct is the buffered source, with WriteTo only where the source has one: then bytes go from connection to
-// connection without a copy here. Else Copy's own buffer is the larger one.
+// direct returns the buffered source. It offers WriteTo only if the source does: then bytes go from connection to
+// connection without a copy here. Otherwise Copy's buffer is used, which is larger.
 func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 	if _, ok := source.(io.WriterTo); ok {
 		return buffered
@@ -214,19 +214,20 @@ func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 	return onlyReader{buffered}
 }
 
-// What is looked at of a page before the answer begins.
+// How much of a page is read before the response starts, in bytes.
 const (
-	// sniff bytes tell every type that can be shown, also behind the tables of a deflated block, and come with the
-	// header of the store's answer.
+	// sniff is enough to detect every type that can be shown, even behind the tables of a deflated block. So many bytes
+	// arrive together with the header of the store's response.
 	sniff = 1 << 10
-	// whole is how large a page that is inflated here may be that is refused when it is damaged, not cut off.
+	// whole is the size up to which an inflated page is verified before the response starts; larger damaged ones are
+	// cut off.
 	whole = 4 << 10
 )
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 128<<10); return &b }}
 
-// Copy streams content; when the source fails on the way, the connection is cut, so that no client takes a part
-// for the whole.
+// Copy streams content. If the source fails midway it cuts the connection, so that no client takes a part for the
+// whole.
 func Copy(w http.ResponseWriter, r *http.Request, content io.Reader) {
 	if err := send(w, content); err != nil {
 		if r.Context().Err() == nil {
@@ -247,24 +248,25 @@ func send(w io.Writer, content io.Reader) error {
 	return err
 }
 
-// onlyWriter and onlyReader hide ReadFrom and WriteTo, whose own small buffers would be used instead of the pooled
+// onlyWriter and onlyReader hide ReadFrom and WriteTo, which would use their own small buffers instead of the pooled
 // one.
 type (
 	onlyWriter struct{ io.Writer }
 	onlyReader struct{ io.Reader }
 )
 
-// whyWithin bounds how much longer a reader waits where it is the store that fails.
+// whyWithin limits the extra time that a request waits while the cause of a store failure is looked up.
 const whyWithin = time.Second
 
-// unopened explains a failed read of the book's own file: one that the store does not open is no failure of the store.
+// unopened explains a failed read of the book's own file. A file that the store cannot open is not a failure of the
+// store.
 func (s *Server) unopened(r *http.Request, i *Index, err error) error {
 	ctx, cancel := context.WithTimeout(r.Context(), whyWithin)
 	defer cancel()
 	return s.explain(r, i, s.Content.Store.Why(ctx, i.Bucket, i.Object(), err))
 }
 
-// explain says what a failed read means for the reader.
+// explain turns a failed read into the error for the client.
 func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	err = s.changed(r.Context(), i, err)
 	var a *archive.Error
@@ -289,24 +291,24 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book is there but cannot be opened: check its permissions"
-	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there: // as of a gateway over folders
+	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there: // as a gateway over folders answers
 		what = "The file of this book cannot be opened though its library can: check the permissions of its folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)
 }
 
-// Archived is the answer where the store must restore the file first, which takes hours.
+// Archived is the error for a file that the store must restore first, which takes hours.
 func Archived(err error) error {
 	return fault.Wrap(err, fault.Conflict, "The store has archived the file of this book (S3 Glacier): it must be restored before it can be read")
 }
 
-// Undrawn is the answer where a page was not drawn for a reason outside its file.
+// Undrawn is the error for a page that was not drawn for a reason outside its file.
 func Undrawn(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The page cannot be drawn at the moment; try again shortly").After(retryAfter)
 }
 
-// NotModified answers 304 when the client has this version already. cache is the Cache-Control of the whole answer:
-// that of a 304 replaces what the client remembers.
+// NotModified answers 304 if the client has this version. cache is the Cache-Control of the full response: a 304's
+// header replaces the one that the client has stored.
 func NotModified(w http.ResponseWriter, r *http.Request, tag, cache string) bool {
 	have := strings.Join(r.Header.Values("If-None-Match"), ",")
 	if have == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// rememberOwner bounds how long the CDN's misses are answered after a tenant was suspended.
+// rememberOwner limits how long the CDN's misses are still answered after a tenant was suspended.
 const rememberOwner = 10 * time.Second
 
 // Owner is the tenant of a book.
@@ -24,21 +24,21 @@ type Owner struct {
 	MaxRenditionBytes *int64    `db:"max_rendition_bytes"`
 }
 
-// Tenant is what the request's context holds.
+// Tenant returns the tenant for the request's context.
 func (o *Owner) Tenant() httpapi.Tenant {
 	return httpapi.Tenant{ID: o.ID, Name: o.Name, Secret: o.Secret, Suspended: o.Status != "active", MaxRenditionBytes: o.MaxRenditionBytes}
 }
 
-// QueueOwner adds the query for the entered tenant to a batch; nil where there is none.
+// QueueOwner adds the query for the entered tenant to a batch; dst is nil if there is none.
 func QueueOwner(b *pgx.Batch, dst **Owner) {
 	db.One(b, dst, "select id, name, status, secret, max_rendition_bytes from tenant where id = app.tenant()")
 }
 
-// Owned is the index of a tenant's book with the place of page n, and the tenant: for the CDN, which asks in nobody's
-// name and shows by the address that somebody may; ctx is in the tenant. One round trip, or none within ten seconds, as
-// long as the address fits what is remembered: that of another file is newer.
+// Owned returns the index of a tenant's book, with the place of page n, and the tenant. It serves the CDN, which has no
+// account: the address itself proves permission. ctx must be in the tenant. It takes one round trip, or none within ten
+// seconds if the address fits the cached index; an address that does not fit belongs to a newer file.
 func (f *Finder) Owned(ctx context.Context, tenant, book uuid.UUID, n int, fits func(*Index, *Owner) bool) (*Index, *Owner, error) {
-	at := place{tenant: tenant, book: book} // without an access generation, as no caller's is
+	at := place{tenant: tenant, book: book} // without an access generation, unlike any caller's
 	now := time.Now()
 	f.mu.Lock()
 	found := f.indexes[at]

@@ -20,15 +20,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// What is said of an entry of an e-book. Nobody vouches for its documents: opened by itself in a browser, one has no
-// scripts and is of no origin.
+// Headers of an entry of an e-book. Its documents are untrusted: one that a browser opens directly runs no scripts and
+// has an opaque origin.
 const (
 	resourceCache  = "private, max-age=86400"
 	resourcePolicy = "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'"
 )
 
-// Resource answers with one entry of an e-book, by its name in the archive: for readers that show the book document by
-// document. It costs one ranged GET once the process knows the archive's directory, which is one more.
+// Resource sends one entry of an e-book by its name in the archive, for readers that show the book document by
+// document. It takes one ranged GET, plus one for the archive's directory if that is not cached in the process.
 func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name string) error {
 	if err := i.ebook(); err != nil {
 		return err
@@ -93,7 +93,8 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 	return nil
 }
 
-// unpacked is a file that is heavy to unpack: in memory, since few are unpacked at a time, and a reader may take long.
+// unpacked returns a file that is heavy to unpack. It is held in memory, since few are unpacked at a time and a client
+// may read slowly.
 func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byte, error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -109,8 +110,8 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 	return data, err
 }
 
-// Contents is how an e-book is put together: from memory, or by three or four ranged GETs. It is shared: nobody changes
-// it.
+// Contents returns the structure of an e-book, from the cache or by three or four ranged GETs. The result is shared and
+// must not be changed.
 func (s *Server) Contents(r *http.Request, i *Index) (*epub.Contents, error) {
 	if err := i.ebook(); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func (s *Server) contents(ctx context.Context, i *Index) (*epub.Contents, error)
 		return c, nil
 	}
 	return share(ctx, &s.books.reading, "contents "+i.fileTag(), func(ctx context.Context) (*epub.Contents, error) {
-		if c := s.books.contents(dir); c != nil { // another one has just read it
+		if c := s.books.contents(dir); c != nil { // a concurrent request has read it
 			return c, nil
 		}
 		read := func(e archive.Entry) ([]byte, error) { return s.Content.Bytes(ctx, i.Bucket, i.Object(), e) }
@@ -144,7 +145,7 @@ func (s *Server) contents(ctx context.Context, i *Index) (*epub.Contents, error)
 	})
 }
 
-// ebook refuses a book that is no e-book, or cannot be read as one.
+// ebook returns an error if the book is no e-book, or cannot be read as one.
 func (i *Index) ebook() error {
 	switch {
 	case !strings.EqualFold(i.Format, "epub"):
@@ -155,28 +156,28 @@ func (i *Index) ebook() error {
 	return nil
 }
 
-// resourceTag is the ETag of an entry of this version of the file, in a form: "" is as it reads.
+// resourceTag returns the ETag of an entry of this version of the file, in a form; "" is uncompressed.
 func (i *Index) resourceTag(name, form string) string {
 	sum := sha256.Sum256([]byte(i.fileTag() + form + "/" + name))
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// maxRemembered is how many entries of archives, and lines of what they are put together of, a process remembers, at
-// some 200 bytes each.
+// maxRemembered limits the archive entries, and lines of e-book structure, that a process caches, at some 200 bytes
+// each.
 const maxRemembered = 50_000
 
-// directories remembers where the entries of e-books lie: a reader asks for dozens of one book, several at once.
+// directories caches where the entries of e-books are stored: a reader requests dozens of one book, several at once.
 type directories struct {
-	reading singleflight.Group // by those who find nothing here
+	reading singleflight.Group // shares the work on cache misses
 	mu      sync.Mutex
-	known   map[string]*directory // by the version of the file
+	known   map[string]*directory // by file version
 	entries int
 }
 
 type directory struct {
 	*archive.Directory
 	names    epub.Names
-	contents *epub.Contents // nil until somebody asks for it
+	contents *epub.Contents // nil until it was requested
 }
 
 func (d *directories) find(version string) *directory {
@@ -200,7 +201,7 @@ func (d *directories) contents(of *directory) *epub.Contents {
 	return of.contents
 }
 
-// keepContents remembers what a book is put together of, where its directory is remembered and there is room.
+// keepContents caches the structure of a book, if its directory is cached and there is room.
 func (d *directories) keepContents(version string, of *directory, c *epub.Contents) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +211,7 @@ func (d *directories) keepContents(version string, of *directory, c *epub.Conten
 	}
 }
 
-// lines are the items and places of an e-book.
+// lines counts the items and places of an e-book.
 func lines(c *epub.Contents) int {
 	n := len(c.Spine) + len(c.Resources)
 	var count func(places []epub.Place)
@@ -226,14 +227,15 @@ func lines(c *epub.Contents) int {
 	return n
 }
 
-// directory is what the archive of a book holds: from memory, or by one ranged GET of its end (two where it is long).
+// directory returns the directory of a book's archive, from the cache or by one ranged GET of the archive's end (two if
+// the directory is long).
 func (s *Server) directory(ctx context.Context, i *Index) (*directory, error) {
 	version := i.fileTag()
 	if dir := s.books.find(version); dir != nil {
 		return dir, nil
 	}
 	return share(ctx, &s.books.reading, version, func(ctx context.Context) (*directory, error) {
-		if dir := s.books.find(version); dir != nil { // another one has just read it
+		if dir := s.books.find(version); dir != nil { // a concurrent request has read it
 			return dir, nil
 		}
 		o := i.Object()
@@ -253,7 +255,7 @@ func (s *Server) directory(ctx context.Context, i *Index) (*directory, error) {
 	})
 }
 
-// resourceTypes are the types of what e-books are made of besides pictures (EPUB 3.3, 3.2), by extension.
+// resourceTypes maps extensions to the types of e-book resources besides pictures (EPUB 3.3, section 3.2).
 var resourceTypes = map[string]string{".xhtml": xhtml, ".html": xhtml, ".htm": xhtml, ".css": "text/css", ".js": "text/javascript", ".svg": mediatype.SVG,
 	".ncx": "application/x-dtbncx+xml", ".opf": "application/oebps-package+xml", ".smil": "application/smil+xml", ".xml": "application/xml", ".pls": "application/pls+xml",
 	".ttf": "font/ttf", ".otf": "font/otf", ".woff": "font/woff", ".woff2": "font/woff2",
@@ -261,7 +263,7 @@ var resourceTypes = map[string]string{".xhtml": xhtml, ".html": xhtml, ".htm": x
 
 const xhtml = "application/xhtml+xml"
 
-// resourceType is the type of an entry: that of a picture by its first bytes, of others by their names.
+// resourceType returns the type of an entry: by its first bytes for pictures, by its name for others.
 func resourceType(name, seen string) string {
 	if mediatype.Servable(seen) {
 		return seen

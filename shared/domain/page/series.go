@@ -19,8 +19,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// files are the title of a series and the files of its books, in order; NotFound where there is no such series, or
-// nothing in it.
+// files returns the title of a series and the files of its books in order; NotFound if there is no such series, or it
+// is empty.
 func files(ctx context.Context, d *db.DB, series uuid.UUID) (title string, books []Index, err error) {
 	var b pgx.Batch
 	var found *string
@@ -53,8 +53,8 @@ func files(ctx context.Context, d *db.DB, series uuid.UUID) (title string, books
 	return *found, books, nil
 }
 
-// Series answers with the files of all books of a series, as one archive that packs nothing: they are packed already.
-// It is made while it is sent, so that it has no size and no ranges. One that breaks off ends as a broken connection.
+// Series sends the files of all books of a series as one archive without compression: the files are compressed already.
+// It is built while it is sent, so it has neither size nor ranges. If it fails midway, the connection is cut.
 func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID) error {
 	title, books, err := files(r.Context(), s.Finder.database, series)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID
 	for i := range books {
 		b := &books[i]
 		src, err := s.open(r, b, 0, b.Size)
-		if err != nil && i == 0 { // before the header is written, so that a failure has its own status
+		if err != nil && i == 0 { // before the header is written, so that the failure gets its own status
 			return s.unopened(r, b, err)
 		}
 		if err == nil {
@@ -111,7 +111,7 @@ func add(out *zip.Writer, name string, b *Index, src io.Reader) error {
 	return err
 }
 
-// broken breaks the answer off: a part of it must not look whole.
+// broken aborts the response: a part of it must not look complete.
 func (s *Server) broken(r *http.Request, b *Index, err error) {
 	if r.Context().Err() == nil {
 		if b != nil {
@@ -122,7 +122,7 @@ func (s *Server) broken(r *http.Request, b *Index, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// name is that of a file in the archive, which no other has.
+// name returns a name for a file in the archive that is not taken yet.
 func name(base string, taken map[string]bool) string {
 	ext := path.Ext(base)
 	for n := 2; taken[strings.ToLower(base)]; n++ {

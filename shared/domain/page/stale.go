@@ -15,15 +15,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Renewer queues a new analysis of books whose file is another one than was analysed.
+// Renewer queues a new analysis of books whose file has changed since it was analysed.
 type Renewer struct {
 	Database *db.DB
-	Added    task.Added // told that there is a task
+	Added    task.Added // called after a task was added
 
 	asked task.Once
 }
 
-// renew queues the analysis. The answer is an error already; a failure here is noted and changes nothing about it.
+// renew queues the analysis. The response is an error anyway; a failure here is only logged.
 func (w *Renewer) renew(ctx context.Context, i *Index) {
 	if w == nil {
 		return
@@ -36,9 +36,8 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 	}
 }
 
-// changed takes notice of a failed read of a book's file: where the file is another one than was analysed, or gone,
-// what is remembered of it is dropped and its analysis queued. With the library's folder away nothing is known of the
-// file: the error says that.
+// changed handles a failed read of a book's file. If the file has changed or is gone, it drops the cached index and
+// queues an analysis. If the library's folder is away, nothing is known about the file, and the error says so.
 func (s *Server) changed(ctx context.Context, i *Index, err error) error {
 	switch {
 	case !blob.Lost(err):
@@ -50,20 +49,21 @@ func (s *Server) changed(ctx context.Context, i *Index, err error) error {
 	return err
 }
 
-// renew drops what is remembered of a book whose file is another one, and has it analysed.
+// renew drops the cached index of a book whose file has changed, and queues its analysis.
 func (s *Server) renew(ctx context.Context, i *Index) {
 	s.Finder.forget(ctx, i.BookID)
 	s.Renew.renew(ctx, i)
 }
 
-// What the folder of a library is.
+// The states of a library's folder.
 const (
 	there  = "there"
-	away   = "away" // or empty, as where a disk is mounted
+	away   = "away" // or empty, like the mount point of a disk
 	ailing = "ailing"
 )
 
-// root is what the folder of the book's library is, in a short time. It is asked where a file cannot be read only.
+// root returns the state of the folder of the book's library, within two seconds. It is called only after a read has
+// failed.
 func (s *Server) root(ctx context.Context, i *Index) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *Server) root(ctx context.Context, i *Index) string {
 	return there
 }
 
-// Stale is the answer to a reader where it is.
+// Stale is the error for a file that is gone or has changed.
 func Stale(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
 		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")

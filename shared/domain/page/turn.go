@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// turnLasts is how long a page has the store to itself and two or so others at most: one that takes longer has a slow
-// reader, or is large.
+// turnLasts is the longest time for which a page holds a turn at the store. A page that takes longer has a slow client,
+// or is large.
 const turnLasts = 10 * time.Millisecond
 
-// turns lets pages out of a store on this machine a few at a time, in the order in which they were asked for. Both
-// share its processors: many pages at once are all of them sent last, a few after the other are sent by half of that
-// time.
+// turns limits the pages that are read at once from a store on this machine, first come first served. Store and server
+// share the processors: if many pages are sent at once, all of them finish late; sent a few at a time, half of them
+// finish in half that time.
 type turns chan struct{}
 
-// newTurns has one page asked for, one on its way to here and one on its way out for each processor that is used.
+// newTurns allows one page being requested and, per usable processor, one page arriving and one being sent.
 func newTurns() turns { return make(turns, 1+2*runtime.GOMAXPROCS(0)) }
 
-// take waits for a turn, which ends with give, or after turnLasts.
+// take waits for a turn, which ends with give or after turnLasts.
 func (t turns) take(ctx context.Context) (give func(), err error) {
 	select {
 	case t <- struct{}{}:

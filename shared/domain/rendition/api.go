@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// pageNumber reads the number of a page; one beyond all books is that of a page that no book has. Where pages are
-// counted from 0 the next one is a number of 32 bits, too.
+// pageNumber parses a page number. One that is out of range counts as the number of a page that no book has. The result
+// plus 1 still fits 32 bits, for interfaces that count pages from 0.
 func pageNumber(s string) (int, error) {
 	n, err := strconv.ParseInt(s, 10, 31)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -26,17 +26,16 @@ func pageNumber(s string) (int, error) {
 	return int(n), nil
 }
 
-// What lists of members are called to who does not find them.
+// Names in 404 messages.
 const (
 	collections = "Collection"
 	readLists   = "Read list"
 )
 
-// pictures are also answered with the CDN's address, or with nothing new.
+// pictures are further statuses of picture responses: a redirect to the CDN, or not modified.
 var pictures = []int{http.StatusFound, http.StatusNotModified}
 
-// Routes adds the images and files. They take the session cookie, since browsers
-// fetch them by themselves.
+// Routes registers the images and files. They accept the session cookie, since browsers fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
@@ -114,8 +113,8 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	komgaWanted(a, m, d)
 }
 
-// showCover answers with the first cover that queries find of id. Without one a list of members has none, whatever else
-// shows a blank one.
+// showCover sends the first cover of id that queries find. Without one, a list of members answers 404; anything else
+// shows a placeholder.
 func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID, borrowed bool) error {
 	row, err := m.findCover(r.Context(), what, exists, queries, id)
 	if err != nil {
@@ -136,7 +135,7 @@ func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, wha
 	return d.cover(w, r, row)
 }
 
-// servePage answers with page n, as the query wants it; turned is told of it before, nil nobody.
+// servePage sends page n as query asks for it; turned, if not nil, is called before that.
 func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Delivery, n int, query url.Values, turned func(context.Context, *page.Index, int)) error {
 	id, err := httpapi.PathID(r)
 	if err != nil {

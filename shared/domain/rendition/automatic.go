@@ -11,11 +11,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// lookedAt is how many series of an automatic collection are looked at for one that has a cover.
+// lookedAt is the number of series of an automatic collection that are searched for a cover.
 const lookedAt = 50
 
-// automaticCover is the cover of the first series that meets a collection's condition for the caller; nil where there
-// is none, as in a collection of chosen members. What it is of may change at any moment.
+// automaticCover returns the cover of the first series that meets a collection's condition for the caller; nil if there
+// is none, or if the collection's members were chosen. The series may change at any moment.
 func (m *Maker) automaticCover(ctx context.Context, id uuid.UUID) (row *coverRow, err error) {
 	err = collection.Automatic(ctx, m.Database, id, func(b *pgx.Batch, members *series.Listed) {
 		page, args := members.Page(lookedAt, 0)

@@ -15,15 +15,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// catalogPages adds the pages that OPDS leads to (package catalog). Readers of a catalog tell no progress: which page
-// they ask for is it. They take no session cookie, so that no foreign web page turns somebody's pages.
+// catalogPages registers the pages that OPDS links to (package catalog). OPDS clients do not report progress, so a page
+// request counts as progress. These routes do not accept the session cookie, so that no foreign web page can change
+// somebody's progress.
 func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
 	op.Tag, op.Cookie, op.Early = "OPDS 1.2", false, false
 	turned := func(ctx context.Context, i *page.Index, n int) {
 		reader := *auth.CallerOf(ctx)
-		reader.Permission = auth.BooksRead // as for all progress; who may only look at pages has none
+		reader.Permission = auth.BooksRead // as for all progress; a caller who may only see pages has none
 		err := progress.Turned(db.In(ctx, &reader), m.Database, i.BookID, n)
-		if err != nil && !fault.Is(err, fault.Forbidden) { // the page is read nevertheless
+		if err != nil && !fault.Is(err, fault.Forbidden) { // the page is sent anyway
 			httpapi.Note(ctx, slog.String("progress", err.Error()))
 		}
 	}
@@ -42,15 +43,15 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 			return err
 		}
 		q := r.URL.Query()
-		if width, _ := strconv.Atoi(q.Get("width")); width < 1 { // some readers leave {maxWidth} as it is, or empty
+		if width, _ := strconv.Atoi(q.Get("width")); width < 1 { // some clients send {maxWidth} literally, or empty
 			q.Del("width")
 		}
 		return servePage(asked{w}, r, s, d, n+1, q, turned)
 	})
 }
 
-// asked is an answer that the reader must ask for each time, though it has the page already (304): else nobody would
-// know that it is read again.
+// asked is a response that the client must revalidate every time, even if it has the page already (304): otherwise
+// rereading would go unnoticed.
 type asked struct{ http.ResponseWriter }
 
 func (w asked) WriteHeader(status int) {
@@ -63,7 +64,7 @@ func (w asked) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom keeps the server's own way of copying.
+// ReadFrom keeps the server's efficient copy.
 func (w asked) ReadFrom(r io.Reader) (int64, error) {
 	w.WriteHeader(http.StatusOK)
 	return io.Copy(w.ResponseWriter, r)

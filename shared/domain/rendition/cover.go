@@ -23,7 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// coverRow is where the cover of a book, or the picture of a series, lies, and how covers are made.
+// coverRow says where the cover of a book, or the picture of a series, is stored, and how covers are made.
 type coverRow struct {
 	Cover
 	ID          uuid.UUID `db:"id"`
@@ -40,12 +40,12 @@ type coverRow struct {
 	Plain       *int64    `db:"cover_plain"`
 	Method      *int16    `db:"cover_method"`
 	CRC         *int64    `db:"cover_crc"`
-	Changed     time.Time `db:"changed_at"` // the book, or the series that shows it
+	Changed     time.Time `db:"changed_at"` // last change of the book, or of the series that shows it
 
-	borrowed bool // by a library or a list, which shows the picture of something in it
+	borrowed bool // a library or list shows the cover of something in it
 }
 
-// The cover of a book is the picture u that people gave it, else that of its file.
+// coverColumns are the columns of a coverRow: the cover of book b is its uploaded picture u, else the one in its file.
 var coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' end as bucket, l.prefix, coalesce(u.size, b.size) as size, b.etag, b.modified_at,
 	coalesce(u.fingerprint, b.fingerprint) as fingerprint,
 	case when u.id is null then coalesce(p.cover_offset, p.offsets[1]) else 0 end as cover_offset,
@@ -54,14 +54,14 @@ var coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' en
 	case when u.id is null then coalesce(p.cover_method, p.methods[1]) else -1 end::smallint as cover_method,
 	case when u.id is null then coalesce(p.cover_crc, p.crcs[1]) else 0 end as cover_crc, ` + cover.Settings
 
-// What a book b shows: the first that there is of the picture that was chosen and its file; or its file alone.
+// Joins for the cover of book b: ofFile from its file only; ofBook from the chosen picture, else its file.
 const (
 	ofFile  = " join library l on l.tenant_id = b.tenant_id and l.id = b.library_id left join page_index p on " + content.SameVersion + " left join book_cover u on "
 	ofBook  = ofFile + "u.tenant_id = app.tenant() and u.book_id = b.id and b.cover_source = 'custom:' || u.id"
 	oneBook = " where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null"
 )
 
-// uploadedCovers are the pictures that people gave series or books (of).
+// uploadedCovers selects the uploaded pictures of a series or book (of).
 func uploadedCovers(of string) string {
 	return `select s.id, ''::text as key, ''::text as bucket, ''::text as prefix, c.size, ''::text as etag, c.created_at as modified_at, c.fingerprint,
 		  0::bigint as cover_offset, c.size as cover_length, c.size as cover_packed, c.size as cover_plain, -1::smallint as cover_method, 0::bigint as cover_crc, ` + cover.Settings + `,
@@ -70,10 +70,9 @@ func uploadedCovers(of string) string {
 		where s.tenant_id = app.tenant() and s.id = $1`
 }
 
-// The cover of a series is the one that people uploaded or chose, else a picture beside its books
-// (shared/domain/library), else that of its first book that could be read; the cover of a library is that of the first
-// such book of its first series, that of a collection the same of the first series that people put into it, and that of
-// a read list the one of its first book.
+// A series shows its uploaded or chosen cover, else a picture beside its books (shared/domain/library), else the cover
+// of its first readable book. A library shows the cover of the first readable book of its first series; a manual
+// collection likewise, of its first series; a read list shows the cover of its first book.
 var uploadedCover = uploadedCovers("series") + " and s.cover_source = 'custom:' || c.id"
 
 var (
@@ -116,11 +115,11 @@ var (
 		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b` + ofBook
 )
 
-// What series show: the first of these that there is.
+// seriesCovers are the covers of a series in order of precedence.
 var seriesCovers = []string{uploadedCover, chosenCover, pictureCover, seriesCover}
 
-// findCover is where the cover lies that the first of queries finds, nil where there is none to show; exists says
-// whether the thing itself is there, what names it.
+// findCover returns the first cover that queries find, nil if there is none. exists is a query for the owner of the
+// cover; without one the error is a 404 that names it by what.
 func (m *Maker) findCover(ctx context.Context, what, exists string, queries []string, id uuid.UUID) (*coverRow, error) {
 	var b pgx.Batch
 	var found bool
@@ -135,7 +134,7 @@ func (m *Maker) findCover(ctx context.Context, what, exists string, queries []st
 	return first(), nil
 }
 
-// queueCovers asks all of queries; first is the first cover that can be shown, once the batch has run.
+// queueCovers adds all queries to the batch; first returns the first cover that can be shown, after the batch has run.
 func queueCovers(b *pgx.Batch, queries []string, id uuid.UUID) (first func() *coverRow) {
 	rows := make([]*coverRow, len(queries))
 	for i, q := range queries {
@@ -151,14 +150,14 @@ func queueCovers(b *pgx.Batch, queries []string, id uuid.UUID) (first func() *co
 	}
 }
 
-// recheck is the Cache-Control of covers. Their address stays while they may change: it is checked again, at no cost in
-// requests.
+// recheck is the Cache-Control of covers. Their address stays while their content may change, so clients revalidate;
+// that takes no request to the store.
 const recheck = "private, max-age=3600"
 
-// brief is how long the picture of a library or a list may be kept: what is in it changes, and is not the same for all.
+// brief is how long the cover of a library or list may be cached: its members change, and differ between users.
 const brief = time.Minute
 
-// cache is the Cache-Control of the cover.
+// cache returns the Cache-Control of the cover.
 func (row *coverRow) cache() string {
 	if row.borrowed {
 		return fmt.Sprintf("private, max-age=%d", brief/time.Second)
@@ -166,7 +165,7 @@ func (row *coverRow) cache() string {
 	return recheck
 }
 
-// Cover answers with a cover, or what stands for one where it cannot be made.
+// Cover sends a cover, or a placeholder if it cannot be made.
 func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) error {
 	ctx := r.Context()
 	tag := row.tag(row.Cover)
@@ -190,8 +189,8 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 
 func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }
 
-// unchanged answers 304 to a client that sends no ETag when it has the date of this very cover: an older one may have
-// been chosen since. A borrowed one has no date: that of another thing may be the same.
+// unchanged answers 304 to a client that sends no ETag but exactly the date of this cover; the date must match because
+// an older cover may have been chosen since. A borrowed cover has no date: another book's may be the same.
 func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	if row.borrowed || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != row.lastModified() {
 		return false
@@ -204,16 +203,16 @@ func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag strin
 	return true
 }
 
-// tag is the ETag of the cover.
+// tag returns the ETag of the cover.
 func (row *coverRow) tag(c Cover) string {
 	return `"` + row.Fingerprint[:min(32, len(row.Fingerprint))] + "-" + c.form() + `"`
 }
 
-// coverPatience is how long somebody waits for a cover that must be drawn or decompressed. It is made all the same, for
-// the next one who asks.
+// coverPatience is how long a request waits for a cover that must be drawn or decompressed. The work goes on, for the
+// next request.
 const coverPatience = 8 * time.Second
 
-// coverImage is the stored cover, made where there is none yet.
+// coverImage returns the stored cover, and makes it if there is none.
 func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cover) (*image, error) {
 	img, err := m.stored(ctx, key)
 	if err != nil || img != nil {
@@ -240,18 +239,18 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 	return img, err
 }
 
-// standsIn tells of an error that a placeholder is shown instead of the cover: all but trouble of the stores.
+// standsIn reports whether a placeholder is shown for an error: for all except failures of the stores.
 func standsIn(err error) bool {
 	return fault.Is(err, fault.Unprocessable) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) || errors.As(err, new(*archive.Undrawn))
 }
 
-// entry is where the picture lies that the cover is made of.
+// entry returns the archive entry of the picture that the cover is made from.
 func (row *coverRow) entry() archive.Entry {
 	return archive.Entry{Name: "cover", Offset: *row.Offset, Length: *row.Length, CompressedSize: *row.Packed, Size: *row.Plain,
 		Method: uint16(*row.Method), CRC32: uint32(*row.CRC)}
 }
 
-// coverSource is the picture that a cover is made of.
+// coverSource returns the picture that a cover is made from.
 func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) {
 	if row.uploaded() {
 		return m.uploadedSource(ctx, row)
@@ -259,7 +258,7 @@ func (m *Maker) coverSource(ctx context.Context, row *coverRow) ([]byte, error) 
 	return readable(m.Content.Bytes(ctx, row.Bucket, row.object(), row.entry()))
 }
 
-// uploaded tells of a picture that people uploaded: it lies in the database, not in a library.
+// uploaded reports whether the picture was uploaded: then it is in the database, not in a library.
 func (row *coverRow) uploaded() bool { return row.Bucket == "" }
 
 func (m *Maker) uploadedSource(ctx context.Context, row *coverRow) ([]byte, error) {
@@ -276,14 +275,14 @@ func (m *Maker) uploadedSource(ctx context.Context, row *coverRow) ([]byte, erro
 	return found.Image, nil
 }
 
-// object is the file that the picture is in.
+// object returns the file that contains the picture.
 func (row *coverRow) object() blob.Object {
 	return blob.Object{Key: row.Prefix + row.Key, Size: row.Size, ETag: row.ETag, Modified: row.Modified}
 }
 
 const placeholderSVG = `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="450" viewBox="0 0 300 450"><rect width="300" height="450" fill="#e5e7eb"/><path d="M110 170h35v110h-35zM155 170h35v110h-35z" fill="#9ca3af"/></svg>`
 
-// placeholder stands for a cover that does not exist (yet).
+// placeholder sends an image in place of a cover that does not exist (yet).
 func placeholder(w http.ResponseWriter, r *http.Request, status int) error {
 	h := w.Header()
 	h.Set("Content-Type", "image/svg+xml")

@@ -12,15 +12,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Delivery hands over pictures that the caller may see. Whether they may was checked before.
+// Delivery delivers pictures that the caller may see; permission was checked before.
 type Delivery interface {
-	// page answers with a page; nil is the original.
+	// page sends a page; a nil spec is the original.
 	page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec *imaging.Spec) error
 	cover(w http.ResponseWriter, r *http.Request, row *coverRow) error
 	address(ctx context.Context, i *page.Index) (*Address, error)
 }
 
-// Address is where the pages of a book are: addresses with {pageNumber}, {width}, {height} and {format} to fill in.
+// Address holds the URL templates of a book's pages, with {pageNumber}, {width}, {height} and {format} to fill in.
 type Address struct {
 	Original  string     `json:"original" doc:"Template of the original pages: {pageNumber} from 1"`
 	Resized   string     `json:"resized" doc:"Template of smaller ones: {width} and {height} of sizes, or empty for no bound; {format} of formats"`
@@ -34,13 +34,13 @@ func addressOf(i *page.Index) *Address {
 	return &Address{Sizes: imaging.Sizes(), Formats: []string{imaging.JPEG, imaging.PNG, imaging.WebP}, PageCount: i.Count}
 }
 
-// direct answers with the bytes themselves.
+// direct sends the bytes itself.
 type direct struct {
 	maker *Maker
 	pages *page.Server
 }
 
-// Direct is delivery by this function itself.
+// Direct returns delivery by this function itself.
 func Direct(m *Maker, s *page.Server) Delivery { return direct{m, s} }
 
 func (d direct) page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec *imaging.Spec) error {
@@ -61,13 +61,13 @@ func (d direct) address(_ context.Context, i *page.Index) (*Address, error) {
 	return a, nil
 }
 
-// redirect answers with a signed address at the CDN. Nothing is read or rendered here.
+// redirect redirects to a signed address at the CDN. Nothing is read or rendered here.
 type redirect struct {
 	signer *cdn.Signer
 	now    func() time.Time
 }
 
-// Redirect is delivery by the CDN.
+// Redirect returns delivery by the CDN.
 func Redirect(s *cdn.Signer, now func() time.Time) Delivery { return redirect{s, now} }
 
 func (d redirect) page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec *imaging.Spec) error {
@@ -87,14 +87,14 @@ func (d redirect) cover(w http.ResponseWriter, r *http.Request, row *coverRow) e
 	return d.to(w, coverKey(t.ID, row.ID, t.Secret, row.Fingerprint, row.Cover), most)
 }
 
-// keepOff is how long before its end an address is not used again.
+// keepOff is how long before its expiry an address is no longer reused.
 const keepOff = time.Minute
 
-// maxKeep is longer than any address lives.
+// maxKeep is longer than the lifetime of any address.
 const maxKeep = 24 * time.Hour
 
-// to answers 302. The browser remembers the answer until shortly before the address ends, for most at the longest;
-// nobody else may.
+// to answers 302. The browser may cache the redirect until shortly before the address expires, and for at most most;
+// shared caches may not.
 func (d redirect) to(w http.ResponseWriter, key string, most time.Duration) error {
 	url, expires, err := d.signer.Object("/" + key)
 	if err != nil {
@@ -107,8 +107,8 @@ func (d redirect) to(w http.ResponseWriter, key string, most time.Duration) erro
 	return nil
 }
 
-// address is signed for all pages of the book together, so that a client that asks for it once needs no permission
-// of this function for each page.
+// address returns one signature for all pages of the book, so that a client that asks once needs no further permission
+// check per page.
 func (d redirect) address(ctx context.Context, i *page.Index) (*Address, error) {
 	t := httpapi.TenantOf(ctx)
 	a, folder := addressOf(i), "/"+pagesFolder(t.ID, t.Secret, i)

@@ -20,26 +20,26 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// fillBatch is how many covers are made between two notes of the place.
+// fillBatch is the number of covers between two checkpoints.
 const fillBatch = 50
 
-// Filler makes the covers that tasks ask for (package cover).
+// Filler makes the covers that tasks request (package cover).
 type Filler struct {
 	*Maker
 	Publish  task.Publish
 	Parallel int           // covers made at once
-	Timeout  time.Duration // for one cover
+	Timeout  time.Duration // per cover
 }
 
-// CoverCounts is what a task that makes covers leaves.
+// CoverCounts is the result of a task that makes covers.
 type CoverCounts struct {
 	Made    int64 `json:"made"`
-	Kept    int64 `json:"kept"`    // were there
+	Kept    int64 `json:"kept"`    // existed already
 	Failed  int64 `json:"failed"`  // cannot be read or rendered
-	Without int64 `json:"without"` // have nothing to show: not analysed, or without a page
+	Without int64 `json:"without"` // nothing to show: not analysed, or no pages
 }
 
-// fillPlace is where a task that makes covers goes on.
+// fillPlace is the checkpoint of a task that makes covers.
 type fillPlace struct {
 	CoverCounts
 	After *uuid.UUID `json:"after,omitempty"` // nil at the start
@@ -48,23 +48,23 @@ type fillPlace struct {
 
 func (p *fillPlace) done() int64 { return p.Made + p.Kept + p.Failed + p.Without }
 
-// owner is a book or a series whose cover is made.
+// owner is a book or series whose cover is made.
 type owner struct {
 	ID        uuid.UUID `db:"id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// filling is what a task makes the covers of: owners k of a table, narrowed by where, whose parameter is $1.
+// filling selects the owners whose covers a task makes: rows k of a table that match where, whose parameter is $1.
 type filling struct {
 	entity  events.EntityType
 	from    string
 	where   string
 	arg     any
-	queries []string // for the cover of one
+	queries []string // for the cover of one owner
 	force   bool
 }
 
-// Books is the handler of generate_thumbnails tasks.
+// Books handles generate_thumbnails tasks.
 func (f *Filler) Books(ctx context.Context, h task.Held) (any, error) {
 	p, err := params(h)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *Filler) Books(ctx context.Context, h task.Held) (any, error) {
 	return f.fill(ctx, h, w)
 }
 
-// Series is the handler of generate_series_thumbnails tasks.
+// Series handles generate_series_thumbnails tasks.
 func (f *Filler) Series(ctx context.Context, h task.Held) (any, error) {
 	p, err := params(h)
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *Filler) Series(ctx context.Context, h task.Held) (any, error) {
 	return f.fill(ctx, h, w)
 }
 
-// ofLibrary is all of a library, or of every one.
+// ofLibrary limits a task to one library, or to none.
 const ofLibrary = "($1::uuid is null or k.library_id = $1)"
 
 func params(h task.Held) (p cover.Params, err error) {
@@ -114,7 +114,7 @@ func params(h task.Held) (p cover.Params, err error) {
 	return p, err
 }
 
-// fill makes the covers, some at a time in the order of ids, from the place on where the task has stopped.
+// fill makes the covers in batches, in the order of ids, from the task's checkpoint on.
 func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) {
 	var at fillPlace
 	if err := h.Resume(&at); err != nil {
@@ -139,7 +139,7 @@ func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) 
 	}
 }
 
-// next notes the place and finds the owners behind it; the first time it counts them.
+// next stores the checkpoint and selects the owners after it; the first time it also counts all.
 func (f *Filler) next(ctx context.Context, h task.Held, w filling, at *fillPlace) ([]owner, error) {
 	var b pgx.Batch
 	var part []owner
@@ -152,7 +152,7 @@ func (f *Filler) next(ctx context.Context, h task.Held, w filling, at *fillPlace
 	return part, f.Database.Run(ctx, &b)
 }
 
-// outcome is what became of one cover.
+// outcome is the result for one cover.
 type outcome int
 
 const (
@@ -162,7 +162,7 @@ const (
 	failed
 )
 
-// fillPart makes the covers of a few owners and tells listeners; done is how many before the task had to pause.
+// fillPart makes the covers of a batch and publishes events; done is how many it made before the task had to pause.
 func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []owner, at *fillPlace) (done int, err error) {
 	var b pgx.Batch
 	var tenant *page.Owner
@@ -205,7 +205,7 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 		case made:
 			at.Made++
 			told = append(told, events.CoverUpdated(w.entity, o.ID, &o.LibraryID))
-			if shown := covers[i]().ID; shown != o.ID { // a series shows a book's
+			if shown := covers[i]().ID; shown != o.ID { // a series shows the cover of a book
 				told = append(told, events.CoverUpdated(events.BookEntity, shown, &o.LibraryID))
 			}
 		}
@@ -215,8 +215,8 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 	return done, nil
 }
 
-// one makes one cover, unless it is there. An error means that the store does not answer: what is wrong with one book
-// keeps no other from its cover.
+// one makes one cover, unless it exists. It returns an error only if the store does not answer: a broken book must not
+// keep the others from their covers.
 func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, force bool) (outcome, error) {
 	if row == nil {
 		return without, nil
@@ -249,8 +249,8 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 	return failed, err
 }
 
-// notGiven tells of an error of the book's own file that the store shows it, but does not give it to anybody or not to
-// Longbox: trying again changes nothing.
+// notGiven reports whether an error means that the store lists the book's file but does not let anybody, or Longbox,
+// read it. A retry would change nothing.
 func (f *Filler) notGiven(ctx context.Context, row *coverRow, err error) bool {
 	if row.uploaded() {
 		return false

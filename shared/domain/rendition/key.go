@@ -13,22 +13,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// A key names an object of the media bucket, and, behind a slash, its address at the CDN:
+// A key names an object of the media bucket and, after a slash, its address at the CDN:
 //
 //	<tenant>/cover/<book or series>/<mac>/<size>-<quality>.jpeg
 //	page/<tenant>/<book>/<mac>/<page>/<width>x<height>.<format>
-//	page/<tenant>/<book>/<mac>/<page>/original    at the CDN alone: its bytes lie in the library
+//	page/<tenant>/<book>/<mac>/<page>/original    at the CDN only: its bytes are in the library
 //
-// mac is an HMAC, with the tenant's secret, of kind, book and content, and of the form of a cover. So a key names
-// content that never changes, and who knows all of it but the secret cannot say it. All pages of a book lie below one
-// folder, for which one signature is enough.
+// mac is an HMAC, with the tenant's secret, of the kind, book and content, and for a cover of its form. So a key names
+// content that never changes, and cannot be guessed without the secret. All pages of a book share one folder, so one
+// signature covers them.
 const (
 	coverKind = cover.Kind
 	pageKind  = cover.PageKind
 	original  = "original"
 )
 
-// folder is what the objects of a book and kind lie below. Pages begin with what the store lets expire.
+// folder is the prefix of the objects of a book and kind. Pages begin with the prefix that the store lets expire.
 func folder(tenant uuid.UUID, kind string, book uuid.UUID, mac string) string {
 	if kind == pageKind {
 		return blob.Expiring + tenant.String() + "/" + book.String() + "/" + mac
@@ -36,7 +36,7 @@ func folder(tenant uuid.UUID, kind string, book uuid.UUID, mac string) string {
 	return cover.Folder(tenant) + book.String() + "/" + mac
 }
 
-// Cover says how covers are made: the settings thumbnail.max_dimension and thumbnail.jpeg_quality.
+// Cover holds how covers are made: the settings thumbnail.max_dimension and thumbnail.jpeg_quality.
 type Cover struct {
 	MaxDimension int `db:"cover_size"`
 	Quality      int `db:"cover_quality"`
@@ -48,17 +48,17 @@ func (c Cover) spec() imaging.Spec {
 
 func (c Cover) form() string { return cover.Form(c.MaxDimension, c.Quality) }
 
-// coverKey is the object that holds a cover.
+// coverKey returns the key of a cover.
 func coverKey(tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover) string {
 	return cover.Key(tenant, book, secret, fingerprint, c.MaxDimension, c.Quality)
 }
 
-// pagesFolder is what all pages of a book lie below.
+// pagesFolder returns the prefix of all pages of a book.
 func pagesFolder(tenant uuid.UUID, secret []byte, i *page.Index) string {
 	return cover.PagesFolder(tenant, i.BookID, secret, i.Fingerprint)
 }
 
-// pageKey is the object of page n; nil is the original.
+// pageKey returns the key of page n; a nil spec is the original.
 func pageKey(tenant uuid.UUID, secret []byte, i *page.Index, n int, spec *imaging.Spec) string {
 	return pagesFolder(tenant, secret, i) + "/" + strconv.Itoa(n) + "/" + form(spec)
 }
@@ -70,7 +70,7 @@ func form(spec *imaging.Spec) string {
 	return side(spec.Width) + "x" + side(spec.Height) + "." + spec.Format
 }
 
-// side is empty for no bound.
+// side formats a bound in pixels; no bound is empty.
 func side(pixels int) string {
 	if pixels == 0 {
 		return ""
@@ -78,23 +78,23 @@ func side(pixels int) string {
 	return strconv.Itoa(pixels)
 }
 
-// parsed is what an address at the CDN asks for.
+// parsed is a parsed key.
 type parsed struct {
 	tenant, book uuid.UUID
 	kind, mac    string
-	cover        Cover         // of a cover
-	n            int           // of a page
-	spec         *imaging.Spec // of a page; nil is the original
+	cover        Cover         // for a cover
+	n            int           // for a page
+	spec         *imaging.Spec // for a page; nil is the original
 }
 
-// parse reads a key; false unless it is written exactly as this package writes it, so that no two addresses mean one
-// object and no client makes new ones.
+// parse parses a key. ok is false unless the key is spelled exactly as this package writes it, so that no two addresses
+// mean the same object and no client can invent new ones.
 func parse(key string) (p parsed, ok bool) {
 	part := strings.Split(key, "/")
 	if len(key) > 200 || len(part) < 5 {
 		return p, false
 	}
-	if strings.HasPrefix(key, blob.Expiring) { // <tenant>/page as covers have it
+	if strings.HasPrefix(key, blob.Expiring) { // reorder to <tenant>/page, like the keys of covers
 		part[0], part[1] = part[1], pageKind
 	}
 	var err1, err2 error
@@ -127,7 +127,7 @@ func parse(key string) (p parsed, ok bool) {
 	return p, again == key
 }
 
-// number is 0 for what is none.
+// number returns 0 for an invalid number.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > 1_000_000 {
@@ -136,7 +136,7 @@ func number(s string) int {
 	return n
 }
 
-// authentic tells whether the mac is the tenant's own for this content.
+// authentic reports whether the mac is the tenant's for this content.
 func (p parsed) authentic(secret []byte, fingerprint string) bool {
 	what := p.kind
 	if p.kind == coverKind {

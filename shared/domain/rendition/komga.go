@@ -14,23 +14,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// komgaToo adds an operation twice: as it is, and below the prefix of the Komga-compatible interface (package komga).
+// komgaToo registers an operation twice: as it is, and below the prefix of the Komga-compatible interface (package
+// komga).
 func komgaToo(a *httpapi.API, op httpapi.Op, handle func(w http.ResponseWriter, r *http.Request) error) {
 	a.Handle(op, handle)
 	a.Handle(forKomga(op), handle)
 }
 
-// forKomga is the operation below the prefix.
+// forKomga returns the operation below the prefix.
 func forKomga(op httpapi.Op) httpapi.Op {
 	op.Path, op.ID, op.Tag = "/{prefix}"+op.Path, "komga"+strings.ToUpper(op.ID[:1])+op.ID[1:], "Komga-compatible"
 	op.Prefixed = true
 	return op
 }
 
-// pageThumbnail is the box of a small page, in pixels.
+// pageThumbnail is the box of a page thumbnail, in pixels.
 const pageThumbnail = "300"
 
-// komgaPages adds the pages as clients of Komga ask for them. They tell progress by themselves.
+// komgaPages registers the pages at the paths that clients of Komga use. These clients report progress themselves.
 func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
 	op = forKomga(op)
 	op.Summary = "A page image: the original, or converted"
@@ -63,7 +64,8 @@ func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
 	})
 }
 
-// komgaWanted adds the covers of what the caller wants to read, which is a collection and a read list there.
+// komgaWanted registers the covers of the caller's want-to-read list, which Komga clients see as a collection and a
+// read list.
 func komgaWanted(a *httpapi.API, m *Maker, d Delivery) {
 	for _, c := range []struct{ path, id, permission, query string }{
 		{"collections", "komgaGetWantedCollectionThumbnail", auth.CollectionsRead, wantedSeriesCover},

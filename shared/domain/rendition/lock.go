@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	lockLife = 30 * time.Second      // of a process that died while it rendered
-	lockLook = 50 * time.Millisecond // pause between looks at a lock that another holds
+	lockLife = 30 * time.Second      // lock expiry, in case a process dies while it renders
+	lockLook = 50 * time.Millisecond // poll interval while another process holds the lock
 )
 
 // unlock deletes the lock if it is still ours.
 var unlock = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`)
 
-// alone waits until no other process renders the object, then holds it. waited is called once when there is another:
-// it says there that somebody else wants the object, so that it is stored. Without Redis nobody waits.
+// alone waits until no other process renders the object, then takes the lock. waited is called once if another process
+// holds it; that counts as a second request for the object, so that it is stored. Without Redis nobody waits.
 func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited func()) (release func()) {
 	name := "lb:{" + tenant.String() + "}:render:" + short(key)
 	random := make([]byte, 12)
@@ -37,7 +37,7 @@ func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited 
 		got, err := m.Redis.SetNX(ctx, name, mine, lockLife).Result()
 		if err != nil {
 			slog.Warn("no lock for a rendition; it may be made twice", "error", err)
-			return func() { go free() } // the lock may be ours, only its answer too late; nobody waits for a Redis that is gone
+			return func() { go free() } // the lock may be ours with a late reply; do not wait for a dead Redis
 		}
 		if got {
 			return free

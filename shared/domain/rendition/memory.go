@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	rememberUnmade = time.Minute // as long as browsers keep the placeholder
+	rememberUnmade = time.Minute // as long as browsers cache the placeholder
 	maxUnmade      = 2000
 )
 
-// memory knows what could not be made a moment ago, so that nobody waits for it again at once.
+// memory caches recent failures, so that no request waits for the same failure again at once.
 type memory struct {
 	mu sync.Mutex
 	of map[string]failure
@@ -22,7 +22,7 @@ type failure struct {
 	until time.Time
 }
 
-// note remembers why the object could not be made.
+// note records why the object could not be made.
 func (m *memory) note(key string, err error, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,7 +35,7 @@ func (m *memory) note(key string, err error, now time.Time) {
 	m.of[key] = failure{err, now.Add(rememberUnmade)}
 }
 
-// recall is why the object could not be made, nil where nothing is known.
+// recall returns why the object could not be made recently, or nil.
 func (m *memory) recall(key string, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

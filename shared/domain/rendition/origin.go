@@ -15,38 +15,38 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// originPrefix is in front of an object's key where the CDN asks this function for it.
+// originPrefix precedes the object's key in requests of the CDN to this function.
 const originPrefix = "/cdn/"
 
-// Origin answers the CDN where the bucket has no such object: originals, and renditions not made or not kept. It asks
-// nobody's permission: the CDN has checked the signature, which only who may see the picture gets. What it checks is
-// that the CDN asks, that the address is the tenant's own, and that the tenant is not suspended. Its answers depend on
-// the path alone: no header of the request changes them.
+// Origin answers the CDN's misses: originals, and renditions that were not made or not kept. It checks no permission:
+// the CDN has verified the signature, which only those who may see the picture get. It checks that the request comes
+// from the CDN, that the address is the tenant's own, and that the tenant is not suspended. Responses depend on the
+// path alone, not on request headers.
 type Origin struct {
 	maker *Maker
 	pages *page.Server
 	cdn   httpapi.Origin
 }
 
-// NewOrigin makes an Origin that answers who shows a secret of cdn.
+// NewOrigin makes an Origin that answers requests with a secret of cdn.
 func NewOrigin(m *Maker, s *page.Server, cdn httpapi.Origin) *Origin {
 	return &Origin{maker: m, pages: s, cdn: cdn}
 }
 
-// Routes adds the origin to a function.
+// Routes registers the origin.
 func (o *Origin) Routes(a *httpapi.API) { a.Outside(originPrefix, o.serve) }
 
 func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 	if !o.cdn.Shown(r) {
 		return fault.New(fault.Forbidden, "Only the content delivery network may ask here")
 	}
-	// The path as it came: what means the same written otherwise is another address.
+	// The path as it was sent: another spelling is another address.
 	key, ok := parse(strings.TrimPrefix(r.URL.EscapedPath(), originPrefix))
 	if !ok || r.URL.RawQuery != "" {
 		return errNothing
 	}
 	r = r.WithContext(db.In(r.Context(), db.Tenant(key.tenant)))
-	r.Header = http.Header{} // one picture for all: whole, in one encoding, never 304
+	r.Header = http.Header{} // one response for all clients: whole, in one encoding, never 304
 	w.Header().Del("X-Request-Id")
 	if key.kind == coverKind {
 		return o.cover(w, r, key)
@@ -56,7 +56,7 @@ func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 
 var errNothing = fault.New(fault.NotFound, "There is no such picture")
 
-// meant is the cover that an authentic address names; nil where there is none.
+// meant returns the cover that an authentic key names, or nil.
 func meant(rows []coverRow, key parsed, owner *page.Owner) *coverRow {
 	for i, r := range rows {
 		if r.Offset != nil && key.authentic(owner.Secret, r.Fingerprint) {
@@ -66,7 +66,7 @@ func meant(rows []coverRow, key parsed, owner *page.Owner) *coverRow {
 	return nil
 }
 
-// admit names the tenant of an authentic address; an error for any other, and for that of a suspended tenant.
+// admit enters the tenant of an authentic key. It fails for any other key, and for a suspended tenant.
 func admit(ctx context.Context, key parsed, owner *page.Owner, fingerprint string) error {
 	if !key.authentic(owner.Secret, fingerprint) {
 		return errNothing
@@ -101,7 +101,7 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	ctx := r.Context()
 	var b pgx.Batch
 	var owner *page.Owner
-	// Also what was shown a moment ago: the address was right then.
+	// Includes covers that were shown until recently: their addresses were valid then.
 	var rows [4][]coverRow
 	for i, q := range []string{fileCover, uploadedCovers("book"), uploadedCovers("series"), pictureCovers} {
 		db.All(&b, &rows[i], q, key.book)
@@ -124,7 +124,7 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	img, err := o.maker.coverImage(ctx, object, row, key.cover)
 	if standsIn(err) {
 		httpapi.Note(ctx, slog.String("placeholder", fault.Line(err.Error())))
-		return placeholder(w, r, http.StatusNotFound) // shown all the same, and kept by nobody
+		return placeholder(w, r, http.StatusNotFound) // shown anyway, but not cached
 	}
 	if err != nil {
 		return err

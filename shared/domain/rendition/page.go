@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// wanted reads width, height and format of a page request. ok is false when the original is
-// wanted. Other parameters are ignored: clients add some to get around their caches.
+// wanted parses width, height and format of a page request; ok is false if the original is wanted. Other parameters are
+// ignored: clients add some to bypass their caches.
 func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
 	var bad []fault.Field
 	side := func(name string) int {
@@ -51,7 +51,7 @@ func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
 	return imaging.Spec{Width: imaging.Ladder(w), Height: imaging.Ladder(h), Format: format}, true, nil
 }
 
-// Page answers with page n fitted into a box.
+// Page sends page n fitted into a box.
 func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n int, spec imaging.Spec) error {
 	ctx := r.Context()
 	if _, err := i.Entry(n); err != nil {

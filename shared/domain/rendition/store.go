@@ -27,13 +27,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/turn"
 )
 
-// admission is how long a first miss of a page is remembered.
+// admission is how long the first miss of a page is remembered.
 const admission = 24 * time.Hour
 
-// Maker makes and keeps renditions.
+// Maker makes and stores renditions.
 type Maker struct {
 	Database *db.DB
-	Content  *content.Reader // of the library
+	Content  *content.Reader // reads the library
 	Pages    *page.Server
 	Media    *blob.Store
 	Bucket   string
@@ -41,10 +41,10 @@ type Maker struct {
 	Redis    redis.UniversalClient // counts misses of pages
 
 	flights singleflight.Group
-	turns   turn.Turns // of renders: the queue of the Renderer is everybody's
+	turns   turn.Turns // fair turns between tenants; the Renderer's own queue is shared by all
 
-	unmade   memory        // covers that could not be made a moment ago
-	patience time.Duration // for a cover that no range of its own holds; zero: coverPatience
+	unmade   memory        // covers that could not be made recently
+	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
 }
 
 // image is a picture ready to be sent.
@@ -53,8 +53,8 @@ type image struct {
 	kind string
 }
 
-// StoreCover renders and stores a cover while a book is analysed, or for a task. A picture that cannot be rendered is
-// no failure: the warning says why.
+// StoreCover renders and stores a cover during analysis, or for a task. A picture that cannot be rendered is not an
+// error; the warning says why.
 func (m *Maker) StoreCover(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, c Cover, source []byte) (warning string, err error) {
 	res, err := m.Renderer.Render(ctx, source, c.spec())
 	var bad *imaging.Undecodable
@@ -68,7 +68,7 @@ func (m *Maker) StoreCover(ctx context.Context, tenant, book uuid.UUID, secret [
 	return "", m.Media.Put(ctx, m.Bucket, coverKey(tenant, book, secret, fingerprint, c), res.MediaType, res.Bytes)
 }
 
-// stored is the object's content, or nil when there is none.
+// stored returns the object's content, or nil if there is none.
 func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 	body, o, err := m.Media.Get(ctx, m.Bucket, key)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -79,7 +79,7 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 	}
 	defer body.Close()
 	var data []byte
-	if o.Size < 0 { // the store does not tell
+	if o.Size < 0 { // the store does not report the size
 		data, err = io.ReadAll(body)
 	} else {
 		data = make([]byte, o.Size)
@@ -91,7 +91,7 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 	return &image{data: data}, nil
 }
 
-// readable says what a failed read of a picture's source means for whoever asked for it.
+// readable turns a failed read of a source picture into the error for the client.
 func readable(data []byte, err error) ([]byte, error) {
 	var a *archive.Error
 	switch {
@@ -111,11 +111,11 @@ func readable(data []byte, err error) ([]byte, error) {
 	return nil, unavailable(err)
 }
 
-// render makes the picture; concurrent requests for the same one share the work, and of several processes one works
-// at a time: the others find what it stored, since with them keep has been asked twice.
+// render makes the picture. Concurrent requests for it share the work, and only one process at a time works on it. The
+// other processes find the stored result: their waiting has counted as a second request, so keep was true.
 func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
 	done := m.flights.DoChan(key, fault.Guarded(func() (any, error) {
-		// The work outlives a client that goes away: others wait for it.
+		// The work outlives a client that disconnects: others wait for it.
 		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		others := false
@@ -140,7 +140,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 		}
 		if keep(shared) && m.within(shared, key, len(res.Bytes)) {
 			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
-				slog.Warn("rendition not stored", "error", err) // it is answered all the same, and made again
+				slog.Warn("rendition not stored", "error", err) // the response is sent anyway; the next request renders again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
@@ -156,7 +156,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 	}
 }
 
-// secondMiss counts misses of a page and tells whether it is worth storing. Without Redis nothing is stored.
+// secondMiss counts misses of a page and reports whether to store it. Without Redis nothing is stored.
 func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bool {
 	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key))
 	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
@@ -167,8 +167,8 @@ func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bo
 	return !first
 }
 
-// within tells whether the tenant may have a page rendition of so many bytes more in the media bucket, and counts it.
-// Covers are kept whatever the limit: a list without them is no use.
+// within reports whether a page rendition of size more bytes fits the tenant's limit of the media bucket, and counts
+// it. Covers are stored regardless of the limit: a list without covers is useless.
 func (m *Maker) within(ctx context.Context, key string, size int) bool {
 	t := httpapi.TenantOf(ctx)
 	if t.MaxRenditionBytes == nil || !strings.HasPrefix(key, blob.Expiring) {
@@ -184,7 +184,7 @@ func (m *Maker) within(ctx context.Context, key string, size int) bool {
 	return ok
 }
 
-// short names an object in Redis.
+// short returns a short name for an object in Redis.
 func short(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:16])
