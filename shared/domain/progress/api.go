@@ -22,8 +22,8 @@ type BooksInput struct {
 	}
 }
 
-// Routes adds the operations on the caller's progress and history; marking whole series belongs to series, and the list
-// of books being read to book.
+// Routes registers the operations on the caller's progress and history. Marking whole series is in package series, the
+// list of books being read in package book.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Reading progress", Permission: auth.BooksRead}

@@ -1,20 +1,20 @@
-// Package progress keeps how far each user has read each book. Nobody sees another user's.
+// Package progress stores how far each user has read each book. Nobody sees another user's.
 //
-//   - All that clients send about a book becomes reading sessions, and progress follows from them: the last page and
-//     percentage in the order in which the sessions ended, whenever they were sent.
-//   - A pass through a book ends when the book is marked unread. What was read before belongs to that pass, what was
-//     read since does not, whenever a device sends either. Each completed pass leaves one row in completion, however
-//     often it is sent, and also when the reader turns back.
+//   - Whatever clients send about a book becomes reading sessions. Progress is computed from them: the last page and
+//     percentage in the order in which the sessions ended, regardless of when they were sent.
+//   - A pass through a book ends when the book is marked unread. A session belongs to the pass in which it was read,
+//     regardless of when it is sent. Each completed pass leaves one row in completion, however often it is sent, and also
+//     when the reader turns back.
 //   - A book completes by itself at its last page or at 98 %. A page beyond the last one of an analysed book counts as
-//     the last. A book without page images (a reflowable EPUB) has no last page: its readers count positions of their
-//     own and send a percentage.
-//   - What is told of a book that has turned out to be another (its heir), which a device could not know, is told of
-//     that.
-//   - Several books, or the books of several series, are marked in one statement, like those of one series; ids that
-//     the caller's tenant does not have are left out.
-//   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all of
-//     them for its return.
-//   - The history is the rows of completion. A row that a user removes stays there as forgotten; otherwise its pass
+//     the last. A book without page images (a reflowable EPUB) has no last page: its clients count positions of their own
+//     and send a percentage.
+//   - What a client sends for a book that has turned out to be another (its heir) is recorded for the heir: the client
+//     could not know.
+//   - Several books, or the books of several series, are marked in one statement, like those of one series; ids that the
+//     caller's tenant does not have are ignored.
+//   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all of them
+//     for its return.
+//   - The history is the rows of completion. A row that a user removes stays, marked as forgotten; otherwise its pass
 //     would be logged again.
 //
 // Tables: reading_session, progress, completion; reads book, book_heir, series and page_index, locks account.

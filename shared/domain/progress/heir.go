@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// heirs are, of books that are no more because they turned out to be others, these others.
+// heirs maps books that no longer exist, because they turned out to be other books, to those books.
 func heirs(ctx context.Context, d *db.DB, books []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
 	var b pgx.Batch
 	var rows []struct {
@@ -28,8 +28,7 @@ func heirs(ctx context.Context, d *db.DB, books []uuid.UUID) (map[uuid.UUID]uuid
 	return out, nil
 }
 
-// orHeir does something with a book or, where that is not found, with its heir: a device that was offline knows it no
-// better.
+// orHeir calls do for a book or, if that is NotFound, for its heir: a device that was offline knows only the old id.
 func orHeir(ctx context.Context, d *db.DB, id uuid.UUID, do func(id uuid.UUID) error) error {
 	missing := do(id)
 	if !fault.Is(missing, fault.NotFound) {
@@ -45,13 +44,13 @@ func orHeir(ctx context.Context, d *db.DB, id uuid.UUID, do func(id uuid.UUID) e
 	return missing
 }
 
-// recordAll is record, also of books that have heirs: sessions that are told again are not logged again.
+// recordAll is record including books that have heirs. Sessions that are sent again are not logged again.
 func recordAll(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error) {
 	out, err := record(ctx, d, sessions)
 	if err != nil {
 		return nil, err
 	}
-	missing := map[uuid.UUID]bool{} // sessions
+	missing := map[uuid.UUID]bool{} // ids of sessions
 	for _, r := range out.Rejected {
 		missing[r.ID] = missing[r.ID] || r.Reason == bookNotFound
 	}

@@ -13,51 +13,51 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// maxReadings are shown of a history, the last ones.
+// maxReadings is the maximum number of readings in a history, newest first.
 const maxReadings = 500
 
-// Readings says how often the caller has read something to its end, and when that was last.
+// Readings is how often the caller has completed something, and when last.
 type Readings struct {
 	ReadCount       int64      `json:"readCount" db:"read_count" doc:"How often the caller completed it; all books of it, where it is a series"`
 	LastCompletedAt *time.Time `json:"lastCompletedAt" db:"last_completed_at" doc:"When that was last"`
 }
 
-// History is what the caller has read to its end, the last time first.
+// History lists the caller's readings, newest first.
 type History struct {
 	Entries []Reading `json:"entries" nullable:"false" doc:"At most 500"`
 	Readings
 }
 
-// Reading is one time that the caller read something to its end.
+// Reading is one completed reading.
 type Reading struct {
 	ID          *uuid.UUID `json:"id" db:"id" doc:"null for a series"`
 	StartedAt   time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt time.Time  `json:"completedAt" db:"completed_at"`
 }
 
-// remembered are the completions of the caller that are shown.
+// remembered is the condition for the caller's completions that are shown.
 const remembered = "c.tenant_id = app.tenant() and c.account_id = app.account() and not c.forgotten"
 
-// QueueReadings asks how often the caller has read a book.
+// QueueReadings adds the select of the caller's readings of a book to the batch.
 func QueueReadings(b *pgx.Batch, dst **Readings, book uuid.UUID) {
 	db.One(b, dst, "select count(*) as read_count, max(c.completed_at) as last_completed_at from completion c where "+remembered+" and c.book_id = $1", book)
 }
 
-// BookReadings says how often the caller has read a book to its end.
+// BookReadings are the caller's readings of one book.
 type BookReadings struct {
 	BookID uuid.UUID `db:"book_id"`
 	Readings
 }
 
-// QueueAllReadings asks how often the caller has read each of several books, of those that were read; books is SQL of
-// an array of their ids, in parentheses.
+// QueueAllReadings adds the select of the caller's readings of several books to the batch; unread books have no row.
+// books is SQL of an array of their ids, in parentheses.
 func QueueAllReadings(b *pgx.Batch, dst *[]BookReadings, books string) {
 	db.All(b, dst, "select c.book_id, count(*) as read_count, max(c.completed_at) as last_completed_at from completion c where "+remembered+
 		" and c.book_id = any"+books+" group by c.book_id")
 }
 
-// seriesReadings is the SQL of the times that the caller has read all books of series $1: as many as of the book that
-// was read least often. The nth began when the first of them was begun for the nth time, and ended with the last.
+// seriesReadings is SQL for the caller's readings of all books of series $1: as many as the least-read book has. The
+// nth began when the first book was begun for the nth time, and ended when the last one ended.
 const seriesReadings = `with done as (
 	  select b.id, c.started_at, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
 	  from book b left join completion c on ` + remembered + ` and c.book_id = b.id
@@ -67,19 +67,20 @@ const seriesReadings = `with done as (
 	  where nth <= (select min(times) from done) and completed_at is not null group by nth)
 	`
 
-// QueueSeriesReadings asks how often the caller has read all of a series: books that are added to it take from that.
+// QueueSeriesReadings adds the select of the caller's readings of a whole series to the batch; books added to the
+// series lower the count.
 func QueueSeriesReadings(b *pgx.Batch, dst **Readings, series uuid.UUID) {
 	db.One(b, dst, seriesReadings+"select count(*) as read_count, max(completed_at) as last_completed_at from readings", series)
 }
 
-// SeriesReadings says how often the caller has read a series to its end.
+// SeriesReadings are the caller's readings of one series.
 type SeriesReadings struct {
 	SeriesID uuid.UUID `db:"series_id"`
 	Readings
 }
 
-// QueueAllSeriesReadings asks how often the caller has read all of each of several series, of those that have books;
-// series is SQL of an array of their ids, in parentheses. QueueSeriesReadings is of one.
+// QueueAllSeriesReadings is QueueSeriesReadings for several series; a series without books has no row. series is SQL of
+// an array of their ids, in parentheses.
 func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) {
 	db.All(b, dst, `with done as materialized (
 	  select b.series_id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times
@@ -90,14 +91,14 @@ func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) 
 	join done d on d.series_id = w.series_id and d.nth <= w.times where w.times > 0 group by w.series_id, w.times`)
 }
 
-// subject is what a history is about.
+// subject is a kind of thing that has a history.
 type subject struct {
 	what, path, name string
 	permission       string
 	exists           func(b *pgx.Batch, dst *bool, id uuid.UUID)
 	readings         func(b *pgx.Batch, dst **Readings, id uuid.UUID)
-	entries          string // SQL of the last $2 readings of $1
-	books            string // condition on book b: whose readings are forgotten with those of $1
+	entries          string // SQL for the last $2 readings of $1
+	books            string // condition on the books b whose readings are forgotten with $1
 }
 
 var subjects = []subject{{
@@ -110,7 +111,7 @@ var subjects = []subject{{
 	books:   "b.series_id = $1",
 }}
 
-// history is what the caller has read of a book or series; NotFound when there is none.
+// history returns the caller's history of a book or series; NotFound if there is none.
 func (s subject) history(ctx context.Context, d *db.DB, id uuid.UUID) (*History, error) {
 	var b pgx.Batch
 	var exists bool
@@ -129,8 +130,7 @@ func (s subject) history(ctx context.Context, d *db.DB, id uuid.UUID) (*History,
 	return &out, nil
 }
 
-// forget takes the readings of a book or series out of the caller's history; NotFound when there is none. Progress
-// stays.
+// forget removes the readings of a book or series from the caller's history; NotFound if there is none. Progress stays.
 func (s subject) forget(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var exists bool
@@ -147,12 +147,12 @@ func (s subject) forget(ctx context.Context, d *db.DB, id uuid.UUID) error {
 
 const forgetSQL = "update completion c set forgotten = true where " + remembered
 
-// forgetBooks is the SQL that forgets the readings of those books b for which a condition holds.
+// forgetBooks is SQL that forgets the readings of the books b that match a condition.
 func forgetBooks(which string) string {
 	return forgetSQL + " and c.book_id in (select b.id from book b where b.tenant_id = app.tenant() and " + which + ")"
 }
 
-// forgetReading takes one reading of a book out of the caller's history; NotFound when there is none.
+// forgetReading removes one reading of a book from the caller's history; NotFound if there is none.
 func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error {
 	var b pgx.Batch
 	var found bool

@@ -7,35 +7,36 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxSessions are kept of what one user did in one book, the last ones: at one every 30 seconds these are forty hours.
+// maxSessions is how many sessions are kept per user and book, newest first: at one every 30 seconds they cover forty
+// hours.
 const maxSessions = 5000
 
-// The SQL of the log of reading sessions and of the progress that is made of it. Each is about the books b for which a
-// condition holds, in the caller's name. Of sessions and progress Postgres may have no statistics yet: what is known of
-// one book is asked for by subqueries, each of which costs an index lookup, since a join may compare all with all.
+// SQL for the log of reading sessions and the progress computed from it. Each statement applies to the caller's rows
+// for the books b that match a condition. Postgres may have no statistics on sessions and progress yet, and a join may
+// then compare all rows with all. So rows of one book are read by subqueries, one index lookup each.
 
-// lock makes the writers of one user's progress wait for each other: each then sees all sessions of the others.
+// lock serializes the writers of one user's progress: each then sees all sessions of the others.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// hold keeps the books from those who move or delete them, and then what was read of them: these lock the books first,
-// too.
+// hold locks the books against being moved or deleted. It precedes the locks on what was read, as writers of books lock
+// books first, too.
 func hold(which string) string {
 	return "select from book b where b.tenant_id = app.tenant() and " + which + " order by b.id for key share"
 }
 
-// noPlace are the columns of a source of note that knows no more than a page.
+// noPlace fills the columns of a source of note that has only a page.
 const noPlace = ", null::text as locator, null::text as device_name, now() as at"
 
-// sessionColumns are the columns of a session that is made of a plain write.
+// sessionColumns are the columns of a session that stems from a plain write.
 const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"
 
-// mine are the rows of the caller about a book.
+// mine is the condition for the caller's rows of a book.
 func mine(alias, book string) string {
 	return alias + ".tenant_id = app.tenant() and " + alias + ".account_id = app.account() and " + alias + ".book_id = " + book
 }
 
-// queueLog queues what goes before every write: progress that no session tells of, stored by a program before there
-// were any, becomes one.
+// queueLog adds what precedes every write: progress without a session, stored by a program before sessions existed,
+// becomes a session.
 func queueLog(b *pgx.Batch, which string, args ...any) {
 	b.Queue(lock)
 	b.Queue(hold(which), args...)
@@ -52,9 +53,9 @@ func adopt(which string) string {
 	  and coalesce((select max(s.recorded_at) from reading_session s where ` + mine("s", "p.book_id") + `) < p.updated_at, true)`
 }
 
-// note is the SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at)
-// from the device that the parameter names. What a device says within five minutes is one sitting, and so is what it
-// says again of a book that it has read to the end.
+// note is SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at) from
+// the device in the given parameter. Writes of one device within five minutes are one session; so are repeated
+// completions of the same book.
 func note(source, device string) string {
 	return `with source as materialized (
 	  select x.*, l.id as last_id, coalesce(l.pass, 1) as pass,
@@ -72,7 +73,7 @@ func note(source, device string) string {
 	from source x where not x.goes_on`
 }
 
-// reset is the SQL that opens the next pass through books that have progress, and counts them; $2 is the device.
+// reset is SQL that opens the next pass of the books that have progress, and counts them; $2 is the device.
 func reset(which string) string {
 	return `with opened as (
 	  insert into reading_session (` + sessionColumns + `)
@@ -82,10 +83,10 @@ func reset(which string) string {
 	select count(*) from opened`
 }
 
-// fold is the SQL that makes the progress in books of the sessions of their last pass, and logs the passes that were
-// completed, each once; what is selected may read it from written. Sessions count in the order in which they ended,
-// whenever they were told: the last page and percentage are the reader's, also lower ones. A book is completed until
-// progress is told of it again.
+// fold is SQL that computes the progress in books from the sessions of their last pass, and logs each completed pass
+// once. A following select may read the progress from written. Sessions count in the order in which they ended,
+// regardless of when they were sent: the last page and percentage win, even if they are lower. A book stays completed
+// until new progress is sent.
 func fold(which string) string {
 	return strings.Join([]string{
 		`with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `)`,
@@ -94,14 +95,14 @@ func fold(which string) string {
 	  select t.page_count, t.analyzed, s.*, row_number() over (partition by s.book_id order by s.pass, s.ended_at, s.recorded_at, s.id) as n,
 	    count(*) over (partition by s.book_id) as sessions, max(s.pass) over (partition by s.book_id) as last_pass
 	  from these t cross join lateral (select x.* from reading_session x where ` + mine("x", "t.id") + ` offset 0) s)`,
-		// Of very many sessions the first are forgotten.
+		// Deletes the oldest sessions beyond maxSessions.
 		`forgotten as (
 	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account()
 	    and s.id = any(array(select o.id from ordered o where o.n <= o.sessions - ` + strconv.Itoa(maxSessions) + `)))`,
-		// Beside each session the last of its pass that told of progress: what was completed before that is so no more.
+		// Adds to each session the last one of its pass that has progress: a completion before that no longer holds.
 		`told as (select o.*, max(o.n) filter (where o.kind = 'progress') over (partition by o.book_id, o.pass) as reopened from ordered o)`,
-		// The passes of each book, with what their sessions say together. A session that is forgotten at once is no newer
-		// than the progress: it would be adopted by the next write.
+		// The passes of each book, with their sessions combined. Sessions deleted here do not count for updated_at:
+		// otherwise the next write would take the progress for one without a session.
 		`pass as materialized (
 	  select o.tenant_id, o.book_id as id, o.page_count, o.analyzed, o.pass, o.pass = o.last_pass as is_last, min(o.started_at) as started_at,
 	    max(o.recorded_at) filter (where o.n > o.sessions - ` + strconv.Itoa(maxSessions) + `) as updated_at,
@@ -110,17 +111,17 @@ func fold(which string) string {
 	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
 	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
 	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass)`,
-		// The log of completed passes.
+		// Logs completed passes.
 		`logged as (
 	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
 	  select app.tenant(), gen_random_uuid(), app.account(), b.id, b.started_at, b.first_completed_at, b.pass from pass b
 	  where b.first_completed_at is not null and (select count(*) from completion c where ` + mine("c", "b.id") + ` and c.pass = b.pass) = 0
 	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing)`,
-		// A book whose last pass was only opened, or that has no session, has no progress.
+		// A book whose last pass is only opened, or that has no session, has no progress.
 		`gone as (
 	  delete from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
 	    and p.book_id = any(array(select t.id from these t except select b.id from pass b where b.is_last)))`,
-		// The last pass is the progress. Where no session of it told a page, that follows from the rest.
+		// The last pass is the progress. If no session of it has a page, the page follows from the rest.
 		`written as (
 	  insert into progress as p (tenant_id, account_id, book_id, id, current_page, percentage, completed, completed_at, started_at, updated_at)
 	  select app.tenant(), app.account(), b.id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
@@ -135,5 +136,5 @@ func fold(which string) string {
 	}, ",\n\t")
 }
 
-// records is what fold selects to answer with the progress.
+// records is the select after fold that returns the progress.
 const records = "select " + columns + " from written p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id"

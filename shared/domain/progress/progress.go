@@ -20,26 +20,26 @@ type Record struct {
 	UpdatedAt          time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-// completeAt is the share of a book from which it counts as read.
+// completeAt is the share of a book from which it counts as completed.
 const completeAt = 0.98
 
-// Percentage is the SQL of a record's percentage, of the progress p in the book b.
+// Percentage is SQL for a record's percentage, from progress p and book b.
 const Percentage = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
 	"least(1, p.current_page::double precision / b.page_count) end"
 
-// columns is the SQL of a Record's columns, of the same.
+// columns is SQL for a Record's columns, from progress p and book b.
 const columns = "p.id, p.account_id, p.book_id, p.current_page, " + Percentage + " as percentage, " +
 	"p.completed, p.completed_at, p.started_at, p.updated_at"
 
-// Update is what a reader sends.
+// Update is the progress that a client sends.
 type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"From 1; 0 before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
 	Completed          *bool    `json:"completed,omitempty" doc:"Without it page and percentage decide"`
 }
 
-// Session is a sitting with a book: what the reader's device says of it. The device chooses the id, by which it may say
-// it again.
+// Session is one sitting with a book as the client reports it. The client chooses the id and may send the same session
+// again.
 type Session struct {
 	ID               uuid.UUID `json:"id" format:"uuid"`
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`
@@ -54,31 +54,30 @@ type Session struct {
 	PagesRead        *int32    `json:"pagesRead,omitempty" minimum:"0" maximum:"2147483647"`
 	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text; a longer one is left out, and so is what is no JSON object"`
 
-	unnamed bool   // there is no id by which it could be refused
-	unread  string // why it is refused, when it could not be read
+	unnamed bool   // there is no id to reject it by
+	unread  string // why it is rejected, if it could not be decoded
 }
 
-// Recorded is the answer to sessions: what is in the log, whether it was there before or not; the progress in their
-// books; and what was refused.
+// Recorded is the response to sessions: those in the log, new or old; the progress in their books; and those rejected.
 type Recorded struct {
 	Accepted []uuid.UUID `json:"accepted"`
 	Progress []Record    `json:"progress"`
 	Rejected []Rejected  `json:"rejected"`
 }
 
-// Rejected is a session that was refused, alone: the others are accepted.
+// Rejected is a session that was rejected; the others of the request are accepted.
 type Rejected struct {
 	ID     uuid.UUID `json:"id"`
 	Reason string    `json:"reason" enum:"book_not_found,invalid_time_range,invalid_percentage,invalid_measurement,duplicate_in_batch"`
 }
 
-// Marked says how many books were marked.
+// Marked is the number of books that were marked.
 type Marked struct {
 	Count   int64  `json:"count"`
 	Message string `json:"message"`
 }
 
-// MarkedAs is the answer when n books were marked as read or unread.
+// MarkedAs returns the response for n books marked as read or unread.
 func MarkedAs(word string, n int64, err error) (*Marked, error) {
 	if err != nil {
 		return nil, err

@@ -16,21 +16,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Progression is where the reader of an e-book is, as readers on Readium's toolkit keep it: a place in a resource,
-// which a page number cannot say.
+// Progression is the position in an e-book as clients built on Readium's toolkit store it: a place in a resource, which
+// a page number cannot express.
 type Progression struct {
 	Device   Device          `json:"device"`
 	Locator  json.RawMessage `json:"locator" doc:"A Readium locator: an object, kept as it is"`
 	Modified time.Time       `json:"modified"`
 }
 
-// Device is what a reader reads with.
+// Device is a reading device.
 type Device struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// NewProgression is what a reader sends.
+// NewProgression is the position that a client sends.
 type NewProgression struct {
 	Device *struct {
 		ID   string `json:"id,omitempty" maxLength:"128"`
@@ -40,7 +40,7 @@ type NewProgression struct {
 	Modified *time.Time      `json:"modified,omitempty" doc:"When the reader was there; without it, and in the future, that is now. More than five minutes ago, and earlier than what is known of the book, is 409"`
 }
 
-// total is how far into the book a locator is, from 0 to 1.
+// total returns how far into the book a locator is, from 0 to 1.
 func total(locator json.RawMessage) (float64, error) {
 	var l struct {
 		Href      string
@@ -60,7 +60,7 @@ func total(locator json.RawMessage) (float64, error) {
 	return *l.Locations.TotalProgression, nil
 }
 
-// GoTo stores the place, and the page and percentage that it stands for. Conflict where it is older than what is known.
+// GoTo stores the position, and the page and percentage that it corresponds to. Conflict if a later one is stored.
 func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	at, err := total(p.Locator)
 	if err != nil {
@@ -79,31 +79,31 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	return Tell(ctx, d, id, t)
 }
 
-// Told is a place in a book that a reader's device tells.
+// Told is a position in a book that a client reports.
 type Told struct {
 	Percentage float64 // of the whole book, from 0 to 1
-	Page       *int32  // from 1; nil: that which the percentage falls on
+	Page       *int32  // from 1; nil: derived from the percentage
 	Locator    *string // a Readium locator, or nil
 	Device     string
 	DeviceName *string
 	At         *time.Time // when the reader was there; nil: now
 }
 
-// lastTold is SQL of the time of what is known last of book $1.
+// lastTold is SQL for the time of the latest session of book $1.
 var lastTold = "(select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ")"
 
-// later is SQL of whether something is known of book $1 that is later than the time of a parameter, told by the device
-// of another: a device that was offline tells where the reader was before. What was marked unread since then is not to
-// come back, either. A clock may be five minutes behind: a place of these is where the reader is now, unless the device
-// has told a later one by the same clock (what ended when it was told is by ours). Clients give our times back by the
-// millisecond.
+// later is SQL for whether book $1 has a session that is later than the time in parameter than and not by the device in
+// parameter device: a device that was offline sends an old position. A book that was marked unread since then must not
+// come back, either. Clocks may differ by five minutes: a time within the last five minutes counts as now, unless the
+// same device has sent a later one by the same clock (a session that ended when it was recorded has our clock's time).
+// Times compare by the millisecond, as clients return our times in that precision.
 func later(than, device string) string {
 	return "exists (select from reading_session s where " + mine("s", "$1") + " and date_trunc('milliseconds', s.ended_at) > " + than + `::timestamptz
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
-// Tell stores a place, in a book or its heir; NotFound where there is no such book, Conflict where something later is
-// known of it. Nothing is of the future, and what counts although something later is known is of now.
+// Tell stores a position in a book or its heir. NotFound if there is no such book, Conflict if a later session is
+// stored. Future times count as now; so does a time that is accepted although a later session exists.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		at := within(*t.At)
@@ -143,7 +143,7 @@ type Last struct {
 	Locator    *string `db:"locator"`
 }
 
-// QueueLast adds the query for it to a batch; book is SQL for the book's id, nil comes back where it was not read.
+// QueueLast adds the query for a Last to a batch; book is SQL for the book's id. dst is nil if the book was not read.
 func QueueLast(b *pgx.Batch, dst **Last, book string, args ...any) {
 	db.One(b, dst, "select p.current_page as page, coalesce("+Percentage+`, p.percentage, least(1, p.current_page::double precision / nullif(b.page_count, 0)), 0) as percentage, (select s.locator from reading_session s
 		  where `+mine("s", "p.book_id")+` and s.kind <> 'reset' and s.pass = (select max(x.pass) from reading_session x where `+mine("x", "p.book_id")+`)
@@ -152,7 +152,7 @@ func QueueLast(b *pgx.Batch, dst **Last, book string, args ...any) {
 		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = `+book, args...)
 }
 
-// Place is the last place of the caller in a book since it was begun, or nil.
+// Place returns the caller's last position in the current pass of a book, or nil.
 func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 	var b pgx.Batch
 	var exists bool
@@ -187,14 +187,13 @@ func Place(ctx context.Context, d *db.DB, id uuid.UUID) (*Progression, error) {
 	return out, nil
 }
 
-// named tells whether a locator names a resource. One that KOReader told may not: then it means something to KOReader
-// alone.
+// named reports whether a locator names a resource. One from KOReader may not: then only KOReader can use it.
 func named(locator json.RawMessage) bool {
 	var l struct{ Href, KOReader string }
 	return json.Unmarshal(locator, &l) != nil || l.Href != "" || l.KOReader == ""
 }
 
-// object is a locator that a session told as text; nil where it is none. Some clients tell the whole progression.
+// object parses the locator that a session sent as text; nil if it is none. Some clients send the whole progression.
 func object(text string) json.RawMessage {
 	raw := json.RawMessage(strings.TrimSpace(text))
 	var whole struct{ Locator json.RawMessage }

@@ -23,8 +23,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// device is who told of what was read, where a client says no more than that: the device that it names, else its key or
-// its kind.
+// device identifies the source of a write without a session: the device that the client names, else its key or its
+// kind.
 func device(ctx context.Context) string {
 	if id := strings.ToValidUTF8(httpapi.Device(ctx), ""); id != "" {
 		return id
@@ -39,19 +39,19 @@ func device(ctx context.Context) string {
 	return "legacy"
 }
 
-// The lengths in which texts of a device are kept, in characters.
+// Maximum lengths of stored texts, in characters.
 const (
 	maxDevice, maxDeviceName = 128, 200
 	maxLocator               = 10_000
 )
 
-// UnmarshalJSON reads what can be read: a session that is not as described is refused alone, not with all the others.
+// UnmarshalJSON decodes leniently: an invalid session is rejected alone, not with all others of the request.
 func (s *Session) UnmarshalJSON(data []byte) error {
 	var in map[string]json.RawMessage
-	_ = json.Unmarshal(data, &in) // of what is no object nothing can be read
+	_ = json.Unmarshal(data, &in) // a value that is no object leaves all fields empty
 	*s = Session{}
 	s.unnamed = in["id"] == nil || !take(in["id"], &s.ID) || s.ID == uuid.Nil
-	_ = take(in["bookId"], &s.BookID) // what is no id is no book's
+	_ = take(in["bookId"], &s.BookID) // an invalid id is the id of no book
 	switch {
 	case !take(in["clientStartedAt"], &s.ClientStartedAt) || !take(in["clientEndedAt"], &s.ClientEndedAt) || s.ClientStartedAt.IsZero() || s.ClientEndedAt.IsZero():
 		s.unread = "invalid_time_range"
@@ -74,12 +74,12 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// take reads a member that may be missing or null; false where its value is of another kind.
+// take decodes a field that may be missing or null; false if its value has another type.
 func take[T any](raw json.RawMessage, into *T) bool {
 	return raw == nil || json.Unmarshal(raw, into) == nil
 }
 
-// whole is a number without a fraction of zeros: 4.0 is 4 to JSON Schema, and some languages write it so.
+// whole removes a fraction of zeros: 4.0 is the integer 4 in JSON Schema, and some languages write it so.
 func whole(raw json.RawMessage) json.RawMessage {
 	if digits, fraction, ok := bytes.Cut(raw, []byte(".")); ok && len(fraction) > 0 && len(bytes.Trim(fraction, "0")) == 0 {
 		return digits
@@ -87,7 +87,7 @@ func whole(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// below is the whole number of milliseconds of a clock that counts parts of them, as those of browsers do.
+// below truncates a number to whole milliseconds: browsers' clocks count fractions of them.
 func below(raw json.RawMessage) json.RawMessage {
 	digits, fraction, _ := bytes.Cut(raw, []byte("."))
 	if len(fraction) > 0 && len(bytes.Trim(fraction, "0123456789")) == 0 {
@@ -96,7 +96,7 @@ func below(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// text is a text without the character that cannot be stored; nil where there is none.
+// text decodes a text and removes NUL, which cannot be stored; nil if there is none.
 func text(raw json.RawMessage) (out *string) {
 	if !take(raw, &out) || out == nil {
 		return nil
@@ -122,10 +122,11 @@ func (s *Session) problem() string {
 
 func negative[T int32 | int64](n *T) bool { return n != nil && *n < 0 }
 
-// recordSQL logs sessions of books that are there, also of those whose file is gone at the moment. A session is of the
-// pass that was open when it ended: what was read before a book was marked unread, and is told later, does not bring it
-// back. A clock ahead of ours must not outdo what is said later: nothing ends in the future. What would then end at the
-// same time, two readings among it, is a microsecond apart; what does anyway stays in its order by when it is told.
+// recordSQL logs sessions of existing books, including books whose file is gone. A session belongs to the pass that was
+// open when it ended: what was read before a book was marked unread, and is sent later, does not bring it back. No
+// session ends in the future, so that a client's fast clock does not outdo later sessions. Sessions cut to the same
+// time, including two readings, are put a microsecond apart; sessions with equal times of their own are ordered by when
+// they were sent.
 var recordSQL = `with sent as materialized (
 	  select u.*, least(u.started, u.told_at) as started_at, least(u.ended, u.told_at) as ended_at from (
 	    select u.id, b.id as book_id, u.kind, u.device_id, u.device_name, u.started, u.ended, u.page, u.percentage, u.active_ms, u.pages_read, u.locator,
@@ -144,8 +145,8 @@ var recordSQL = `with sent as materialized (
 	from sent x
 	on conflict (tenant_id, account_id, id) do nothing`
 
-// passesSQL numbers the passes anew through books of which a reset was told: it opens one, and what was read after it
-// is of that, also what was told before.
+// passesSQL renumbers the passes of books for which a reset was sent. A reset opens a pass; what was read after it
+// belongs to that pass, even if it was sent earlier.
 var passesSQL = `with counted as (
 	  select s.id, s.book_id, s.kind, s.pass, s.ended_at, count(*) filter (where s.kind = 'reset')
 	    over (partition by s.book_id order by s.ended_at, s.recorded_at, s.id) as resets
@@ -160,8 +161,8 @@ var passesSQL = `with counted as (
 	update reading_session s set pass = b.first + o.resets from counted o join book b on b.book_id = o.book_id
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
-// absorbSQL takes the positions out of the log that a device has told plainly while it measured the same sitting; the
-// furthest of them stays, and so does the last locator where the sitting has none.
+// absorbSQL deletes the plain positions that a device sent during a session that it then sent with measurements. The
+// furthest position stays, and the last locator if the session has none.
 var absorbSQL = `with pair as materialized (
 	  select m.id as by, s.* from reading_session m cross join lateral (
 	    select x.id, x.page, x.percentage, x.locator, x.device_name, x.ended_at from reading_session x where ` + mine("x", "m.book_id") + `
@@ -178,13 +179,13 @@ var absorbSQL = `with pair as materialized (
 	  from pair p group by p.by) a
 	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.by`
 
-// bookNotFound is why a session is refused that is of no book.
+// bookNotFound is why a session without an existing book is rejected.
 const bookNotFound = "book_not_found"
 
-// record logs sessions, each on its own, and answers with the progress that they make.
+// record logs sessions one by one and returns the progress computed from them.
 func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error) {
 	out := &Recorded{Accepted: []uuid.UUID{}, Progress: []Record{}, Rejected: []Rejected{}}
-	var ids, books, measured, reset []uuid.UUID // of those that are to be logged; the last are books
+	var ids, books, measured, reset []uuid.UUID // of the sessions to log; the last three are ids of books
 	var log struct {
 		kinds, devices  []string
 		names, locators []*string
@@ -249,7 +250,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 	return out, nil
 }
 
-// within is a time that Postgres can tell apart: a client's clock may be anything.
+// within limits a time to what Postgres can store: a client's clock may show anything.
 func within(t time.Time) time.Time {
 	if least := time.Unix(0, 0); t.Before(least) {
 		return least

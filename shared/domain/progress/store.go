@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// paged is the SQL that tells whether a book is analysed and has page images.
+// paged is an SQL condition: the book is analysed and has page images.
 const paged = `b.analyzed and b.page_count > 0 and coalesce((select cardinality(i.names) > 0 from page_index i
 	where i.tenant_id = b.tenant_id and i.book_id = b.id), false)`
 
@@ -19,12 +19,12 @@ func queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+")", id)
 }
 
-// QueueSeriesExists asks whether there is a series.
+// QueueSeriesExists asks whether a series exists.
 func QueueSeriesExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from series where tenant_id = app.tenant() and id = $1)", id)
 }
 
-// OfSeries does what queue adds to the batch; NotFound where there is no such series.
+// OfSeries runs the statements that queue adds to the batch; NotFound if there is no such series.
 func OfSeries(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
 	var b pgx.Batch
 	var found bool
@@ -56,17 +56,17 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	return out, nil
 }
 
-// Which books are written together: by their own ids or by those of their series.
+// Conditions for the books that are written together: by their own ids, or by the ids of their series.
 const (
 	ofBook   = "b.id = $1 and b.deleted_at is null"
 	ofBooks  = "b.id = any($1)"
 	ofSeries = "b.series_id = any($1)"
 )
 
-// there leaves out the books whose file is gone.
+// there excludes books whose file is gone.
 func there(which string) string { return which + " and b.deleted_at is null" }
 
-// Set stores progress in one book, or in its heir; what is beyond the last page is the last page.
+// Set stores progress in one book or its heir; a page beyond the last counts as the last.
 func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (out *Record, err error) {
 	err = orHeir(ctx, d, id, func(id uuid.UUID) error {
 		out, err = set(ctx, d, id, u)
@@ -95,19 +95,19 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 	return out, nil
 }
 
-// Turned stores that the caller has come to a page of a book, from 1.
+// Turned stores that the caller has reached a page of a book, from 1.
 func Turned(ctx context.Context, d *db.DB, id uuid.UUID, page int) error {
 	_, err := Set(ctx, d, id, Update{CurrentPage: int32(page)})
 	return err
 }
 
-// toTheEnd is the source of marking books as read.
+// toTheEnd is the source of note for marking books as read.
 func toTheEnd(which string) string {
 	return `select b.id as book_id, b.page_count as page, 1::double precision as percentage, 'completed' as kind` + noPlace + `
 		from book b where b.tenant_id = app.tenant() and ` + there(which)
 }
 
-// Read marks a book, or its heir, as read; NotFound where there is none.
+// Read marks a book or its heir as read; NotFound if there is none.
 func Read(ctx context.Context, d *db.DB, id uuid.UUID) (out *Record, err error) {
 	err = orHeir(ctx, d, id, func(id uuid.UUID) error {
 		out, err = read(ctx, d, id)
@@ -129,7 +129,7 @@ func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	return out, err
 }
 
-// Clear marks a book, or its heir, as unread; NotFound where there is none.
+// Clear marks a book or its heir as unread; NotFound if there is none.
 func Clear(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return orHeir(ctx, d, id, func(id uuid.UUID) error { return unread(ctx, d, id) })
 }
@@ -149,7 +149,7 @@ func unread(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
-// queueRead and queueUnread mark the books of $1 and count them; unread counts those that had any progress.
+// queueRead and queueUnread mark the books of ids and count them; unread counts only books that had progress.
 func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
 	b.Queue(note(toTheEnd(which), "$2"), ids, device)
@@ -164,35 +164,35 @@ func queueUnread(b *pgx.Batch, n *int64, which, device string, ids any) {
 
 type mark func(b *pgx.Batch, n *int64, which, device string, ids any)
 
-// ReadSeries marks every book of a series as read and counts them; NotFound where there is no such series.
+// ReadSeries marks every book of a series as read and counts them; NotFound if there is no such series.
 func ReadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
 	return one(ctx, d, series, queueRead)
 }
 
-// UnreadSeries clears the progress in every book of a series and counts those that had any; NotFound where there
-// is no such series.
+// UnreadSeries clears the progress in every book of a series and counts the books that had any; NotFound if there is no
+// such series.
 func UnreadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
 	return one(ctx, d, series, queueUnread)
 }
 
-// ReadBooks marks books as read and counts them; ids that no book has are left out.
+// ReadBooks marks books as read and counts them; unknown ids are ignored.
 func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) {
 	return several(ctx, d, ofBooks, books, queueRead)
 }
 
-// ReadBooksBy is ReadBooks for a program that is a device of its own.
+// ReadBooksBy is ReadBooks with a device of its own.
 func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) error {
 	var b pgx.Batch
 	queueRead(&b, new(int64), ofBooks, cut.Chars(device, maxDevice), books)
 	return d.Run(ctx, &b)
 }
 
-// ReadAllSeries is ReadSeries for several; ids that no series has are left out.
+// ReadAllSeries is ReadSeries for several series; unknown ids are ignored.
 func ReadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
 	return several(ctx, d, ofSeries, series, queueRead)
 }
 
-// UnreadAllSeries is UnreadSeries for several; ids that no series has are left out.
+// UnreadAllSeries is UnreadSeries for several series; unknown ids are ignored.
 func UnreadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
 	return several(ctx, d, ofSeries, series, queueUnread)
 }
@@ -219,11 +219,11 @@ func several(ctx context.Context, d *db.DB, which string, ids []uuid.UUID, as ma
 	return n, d.Run(ctx, &b)
 }
 
-// mineThere is the caller's progress in books that are there, one index lookup for each row.
+// mineThere selects the caller's progress in books whose file is there, one index lookup per row.
 const mineThere = ` from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
 	  and (select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = p.book_id)`
 
-// listSQL is the caller's progress, the latest first: $1 rows after $2.
+// listSQL selects the caller's progress, latest first: $1 rows after $2.
 const listSQL = `select ` + columns + ` from (
 	  select p.*` + mineThere + ` order by p.updated_at desc, p.book_id limit $1 offset $2) p
 	cross join lateral (select x.format, x.page_count from book x where x.tenant_id = app.tenant() and x.id = p.book_id limit 1) b

@@ -11,28 +11,28 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Wake is the channel that tells workers on the same database that a task was added.
+// Wake is the channel that notifies workers on the same database of a new task.
 const Wake = "longbox_task"
 
-// columns are those that whoever adds tasks fills, in the order of the statements below.
+// columns is the insert with the columns of a new task, in the order of the statements below.
 const columns = "insert into task (tenant_id, id, type, priority, params, library_id, series_id, book_id, parent_id, dedupe_key, created_by, scheduled_for)"
 
-// same is the unfinished task with the same dedupe_key.
+// same matches the unfinished task with the same dedupe_key.
 const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
 
-// PutOff is SQL that tells of a task t whether it is to begin at a later time: what it is about is as free as if it
-// were not there.
+// PutOff is an SQL condition: task t is to start at a later time. Such a task does not count as one that works on its
+// target.
 const PutOff = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
 
-// Add queues the insertion of a task into the batch that causes it; id receives its id, or that of the
+// Add adds the insert of a task to the batch of the change that causes it. id receives its id, or the id of the
 // unfinished task with the same DedupeKey.
 func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {
 	return AddFor(b, s, Target{sql: "select $1::uuid as library_id, $2::uuid as series_id, $3::uuid as book_id, '{}'::jsonb as params",
 		args: []any{s.LibraryID, s.SeriesID, s.BookID}}, id)
 }
 
-// AddFor is Add for what a target finds, which fills library, series and book, and adds to the params. Where it finds
-// nothing nothing is added, and id stays as it is.
+// AddFor is Add with library, series, book and further params from a target. If the target finds nothing, no task is
+// added and id stays unchanged.
 func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 	sql, args, err := s.insertion(t)
 	if err != nil {
@@ -43,8 +43,8 @@ func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 	return nil
 }
 
-// AddNew is AddFor for what is asked for at every request: where nothing is added nothing is written, and nobody is
-// woken; n receives how many were.
+// AddNew is AddFor for tasks that many requests ask for: if the task exists already, it writes nothing and wakes
+// nobody. n receives the number of added tasks.
 func AddNew(b *pgx.Batch, s Spec, t Target, n *int64) error {
 	sql, args, err := s.insertion(t)
 	if err != nil {
@@ -54,7 +54,7 @@ func AddNew(b *pgx.Batch, s Spec, t Target, n *int64) error {
 	return nil
 }
 
-// insertion is the statement that adds the task for a target, up to what it does about the same one.
+// insertion returns the insert of the task for a target, without its conflict clause.
 func (s *Spec) insertion(t Target) (sql string, args []any, err error) {
 	params, err := s.params()
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Spec) insertion(t Target) (sql string, args []any, err error) {
 		append(slices.Clone(t.args), fresh, s.Type, s.priority(), params, s.ParentID, dedupe, s.At), nil
 }
 
-// priority is how urgent the task is: as others of its type, unless somebody says otherwise.
+// priority returns the task's own priority, by default its type's.
 func (s *Spec) priority() int {
 	if s.Priority != nil {
 		return *s.Priority
@@ -81,8 +81,7 @@ func (s *Spec) priority() int {
 	return priorities[s.Type]
 }
 
-// dedupe is the dedupe_key of the task for a target. One that is to run at a time is another than one that is to run
-// now.
+// dedupe returns the dedupe_key of the task for a target. A task for a later time has another key than one to run now.
 func (s *Spec) dedupe(target string) *string {
 	if s.DedupeKey == "" {
 		return nil
@@ -94,9 +93,9 @@ func (s *Spec) dedupe(target string) *string {
 	return &key
 }
 
-// AddEach queues the insertion of a task for each row of a query with the columns library_id, series_id, book_id and
-// params, which are added to those of s; n receives how many. A DedupeKey is followed by the id of the book, else of
-// the series; of what is unfinished already there is no second task.
+// AddEach adds the insert of a task per row of a query to the batch. The query has the columns library_id, series_id,
+// book_id, and params, which are added to the params of s. n receives the number of added tasks. DedupeKey is followed
+// by the id of the book, else of the series; a row with an unfinished task gets no second one.
 func AddEach(b *pgx.Batch, s Spec, n *int64, rows string, args ...any) error {
 	params, err := s.params()
 	if err != nil {
@@ -110,7 +109,7 @@ func AddEach(b *pgx.Batch, s Spec, n *int64, rows string, args ...any) error {
 	return nil
 }
 
-// params are those of the task as a JSON object.
+// params returns the params of the task as a JSON object.
 func (s *Spec) params() (json.RawMessage, error) {
 	data, err := json.Marshal(s.Params)
 	if err != nil {

@@ -35,18 +35,18 @@ type Started struct {
 	Message string    `json:"message"`
 }
 
-// Enqueued counts the tasks that a command started.
+// Enqueued is the number of tasks that a command started.
 type Enqueued struct {
 	Message       string `json:"message"`
 	TasksEnqueued int64  `json:"tasksEnqueued" doc:"New ones; what is waiting or running already is not counted"`
 }
 
-// Purged counts the tasks that were deleted.
+// Purged is the number of tasks that were deleted.
 type Purged struct {
 	Deleted int64 `json:"deleted"`
 }
 
-// Routes adds the operations on tasks.
+// Routes registers the operations on tasks.
 func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/tasks" + path, ID: id, Summary: summary, Tag: "Tasks", Permission: permission}
@@ -54,7 +54,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	httpapi.Register(a, op("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
 			f := Filter{Status: in.Status, Type: in.TaskType}
-			if id, err := uuid.Parse(in.LibraryID); err == nil { // the format was checked: else it was not sent
+			if id, err := uuid.Parse(in.LibraryID); err == nil { // the format was validated: an error means that it was not sent
 				f.LibraryID = &id
 			}
 			if f.Status == "processing" {
@@ -102,7 +102,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 				return nil, err
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, e...)
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // others may run in its place
+			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // other tasks may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
 	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite).ForAll(),

@@ -19,10 +19,10 @@ const (
 	lookFor   = 10 * time.Second
 )
 
-// Outcome is what has become of a task.
+// Outcome is the state of a task.
 type Outcome struct {
 	Status    string          `db:"status"`
-	Place     json.RawMessage `db:"place"`  // where it is, while it has not ended; null at the start
+	Place     json.RawMessage `db:"place"`  // checkpoint of an unfinished task; null at the start
 	Result    json.RawMessage `db:"result"` // null until it has completed
 	LastError *string         `db:"last_error"`
 }
@@ -30,7 +30,7 @@ type Outcome struct {
 // ended tells whether nothing more is done.
 func (o *Outcome) ended() bool { return o.Status != Pending && o.Status != Running }
 
-// Read reads into dst what the task has done: its result, or its place before that.
+// Read decodes the result of the task, or its checkpoint before the end, into dst.
 func (o *Outcome) Read(dst any) error {
 	for _, data := range []json.RawMessage{o.Result, o.Place} {
 		if data != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Beat renews the leases every second until ctx ends and cancels the work on tasks that are no longer held, so that a
-// cancelled task stops within two. It also makes room where other tenants wait.
+// Beat renews the leases every second until ctx ends. It cancels the handlers of tasks whose lease was lost, so that a
+// cancelled task stops within two seconds. It also makes room for waiting tenants.
 func (r *Runner) Beat(ctx context.Context) {
 	r.init()
 	tick := time.NewTicker(min(time.Second, r.Lease/4))
@@ -27,8 +27,8 @@ func (r *Runner) Beat(ctx context.Context) {
 	}
 }
 
-// beat is one of them. It waits for an answer no longer than leaves time for others: one may never come, from a
-// database whose machine is gone.
+// beat renews the leases once. Its timeout leaves time for further attempts: a database whose machine is gone may never
+// answer.
 func (r *Runner) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, max(r.Lease/3, time.Second))
 	defer cancel()
@@ -55,8 +55,8 @@ func (r *Runner) beat(ctx context.Context) error {
 	return r.makeRoom(ctx)
 }
 
-// makeRoom pauses a task that has had its slice when every slot is taken and a tenant waits that has none: of the
-// tenant with the most slots the task that has run longest. It goes on when its turn comes.
+// makeRoom pauses a task that has used up its slice, if every slot is taken and a tenant without a slot is waiting. It
+// picks the longest-running task of the tenant with the most slots. The task continues when its turn comes.
 func (r *Runner) makeRoom(ctx context.Context) error {
 	r.mu.Lock()
 	slots := map[uuid.UUID]int{}

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// changed is a task as a change found it, with the counters of its scan where it is one.
+// changed is a task before and after a change; for a scan, with its counters.
 type changed struct {
 	ID            uuid.UUID  `db:"id"`
 	Type          string     `db:"type"`
@@ -46,13 +46,12 @@ const changedColumns = `t.id, t.type, t.status, t.library_id, t.series_id, t.boo
 	coalesce(c.books_updated, 0) as books_updated, coalesce(c.books_deleted, 0) as books_deleted,
 	coalesce(c.errors, '{}') as errors`
 
-// afterChange selects the task $1 as t has changed it or, where t left it alone, as it is; old is what it was.
+// afterChange selects task $1 as changed by t, or as it is if t did not change it; old is its state before.
 const afterChange = changedColumns + ` from old
 	join (select * from t union all select * from task where tenant_id = app.tenant() and id = $1 and not exists (select from t)) t
 	  on t.id = old.id` + countedBy
 
-// cancelChildren ends whatever runs below $1 while that is unfinished itself; selected are those that have begun:
-// listeners know them.
+// cancelChildren cancels all unfinished descendants of $1. It returns those that had started: listeners know them.
 const cancelChildren = `with recursive below as (
 	  select t.id from task t join task p on p.tenant_id = t.tenant_id and p.id = t.parent_id
 	  where t.tenant_id = app.tenant() and p.id = $1 and p.status in ('pending', 'running', 'cancelled')
@@ -62,9 +61,9 @@ const cancelChildren = `with recursive below as (
 	  from below where t.tenant_id = app.tenant() and t.id = below.id and t.status in ('pending', 'running') returning t.*)
 	select 'running' as before, ` + changedColumns + ` from t` + countedBy + ` where t.started_at is not null`
 
-// Cancel ends a pending or running task and its children, in one round trip and one transaction; the events are
-// to be published. BadRequest when it has ended already, NotFound when there is none. The worker finds out with
-// its next write, which is refused, or within a second.
+// Cancel cancels a pending or running task and its children in one round trip and one transaction; the caller publishes
+// the events. BadRequest if it has ended already, NotFound if there is none. The worker notices at its next write,
+// which is refused, or within a second.
 func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
 	tasks, err := cancel(ctx, d, id)
 	if err != nil {
@@ -77,11 +76,10 @@ func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error)
 	return out, nil
 }
 
-// cancel is Cancel: the task's children of which listeners know, the task, and its parent where that had waited for it
-// alone.
+// cancel is Cancel. It returns the started children, the task, and its parent if that was only waiting for it.
 //
-// Children come first, as where a child ends: both lock child before parent. The second pass takes those that
-// were added while the first one waited. A parent stops waiting for the cancelled task.
+// Children come first, as when a child ends: both lock the child before the parent. The second pass takes children that
+// were added while the first one waited. The parent stops waiting for the cancelled task.
 func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 	return retryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
@@ -119,14 +117,14 @@ func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
 	})
 }
 
-// cancelled are a task that a worker had and its parent, those that are cancelled now.
+// cancelled returns a worker's task and its parent, as far as they are cancelled by now.
 func cancelled(ctx context.Context, system *db.DB, h Held) ([]changed, error) {
 	return db.List[changed](db.In(ctx, db.Tenant(h.Tenant)), system, "select t.status as before, "+changedColumns+" from task t"+countedBy+
 		" where t.tenant_id = $1 and t.id in ($2, $3) and t.status = 'cancelled' order by t.parent_id nulls last", h.Tenant, h.ID, h.ParentID)
 }
 
-// retry makes a failed task pending again, on its own: nothing waits for it any more. It waits for the
-// children that it had and that go on.
+// retry makes a failed task pending again, on its own: no parent waits for it any more. It waits for the children that
+// it had and that still run.
 func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	var b pgx.Batch
 	var found *changed
@@ -154,7 +152,7 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	return found, nil
 }
 
-// events are what listeners of the task and, for a scan, the scan stream are told.
+// events returns the events for the task and, if it is a scan, for the scan stream.
 func (c *changed) events() []events.Event {
 	if c.ScanID != nil { // a scan counts in its own row
 		c.Current, c.Total = c.FilesDone, c.FilesTotal
@@ -170,8 +168,8 @@ func (c *changed) events() []events.Event {
 	return out
 }
 
-// retryDeadlock tries again when Postgres broke a deadlock at this transaction's cost: one with a child that was added
-// and ended between the passes, or with who holds a parent and asks for its child.
+// retryDeadlock retries when Postgres aborts this transaction because of a deadlock: with a child that was added and
+// ended between the passes, or with a transaction that holds a parent and waits for its child.
 func retryDeadlock[T any](do func() (T, error)) (out T, err error) {
 	for range 3 {
 		out, err = do()

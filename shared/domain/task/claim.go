@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// DefaultLease is how long a worker may be silent before its tasks go to another.
+// DefaultLease is how long a worker may be silent before its tasks can be claimed by another.
 const DefaultLease = 30 * time.Second
 
 // Held is a task that this worker has claimed.
@@ -29,22 +29,22 @@ type Held struct {
 	ParentID  *uuid.UUID      `db:"parent_id"`
 	Epoch     int32           `db:"lease_epoch"`
 	Attempts  int             `db:"attempts"`
-	Allowed   int             `db:"max_attempts"` // attempts
+	Allowed   int             `db:"max_attempts"` // attempts allowed
 	Started   *time.Time      `db:"started_at"`
-	// Deaths counts the workers that fell silent while they had the task.
+	// Deaths counts the workers that died while they held the task.
 	Deaths int `db:"deaths"`
-	// Place is where the handler stopped when its time was up; nil at a start.
+	// Place is the checkpoint of the handler's last run; nil at the start.
 	Place json.RawMessage `db:"place"`
-	// Current and Total are how far it was when it was claimed, as far as the claim could see: one that looks through all
-	// tenants sees no scans, which tell it themselves when they begin.
+	// Current and Total are the progress at the claim, except for scans: a claim across all tenants cannot see them. A
+	// scan reports its progress itself when it begins.
 	Current int64 `db:"progress_current"`
 	Total   int64 `db:"progress_total"`
 }
 
-// Scope is the scope of the task's writes: they fail once the lease is lost.
+// Scope returns the scope of the task's writes: they fail once the lease is lost.
 func (h Held) Scope() db.Task { return db.Task{Tenant: h.Tenant, ID: h.ID, Epoch: h.Epoch} }
 
-// Last tells whether the task fails for good when its handler returns err.
+// Last reports whether the task fails for good if its handler returns err.
 func (h Held) Last(err error) bool {
 	if errors.As(err, new(*paused)) {
 		return false
@@ -54,14 +54,14 @@ func (h Held) Last(err error) bool {
 
 const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.max_attempts, t.deaths, t.started_at, t.place, " + counts
 
-// How far a task is; a scan counts in its own row.
+// SQL for the progress of a task; a scan counts in its own row.
 const (
 	counts    = "coalesce(c.files_processed, t.progress_current) as progress_current, coalesce(c.files_total, t.progress_total) as progress_total"
 	countedBy = " left join scan c on c.tenant_id = t.tenant_id and c.id = t.id"
 )
 
-// claim takes up to n due tasks, each of the tenant for which the fewest run, the most urgent of that tenant first; no
-// two workers get the same one.
+// claim takes up to n due tasks, each from the tenant with the fewest running, by priority within the tenant. No two
+// workers get the same task.
 func claim(ctx context.Context, system *db.DB, worker string, lease time.Duration, n int) ([]Held, error) {
 	var b pgx.Batch
 	found := make([]*Held, n)
@@ -82,13 +82,13 @@ func claim(ctx context.Context, system *db.DB, worker string, lease time.Duratio
 	return held, nil
 }
 
-// seenThrough is for a claim, whose answer is waited for even where its worker is stopping: a task that was given away
-// and that nobody knows of would lie there until its lease ends. Its run gives it back.
+// seenThrough returns a context for a claim, which completes even if its worker is stopping: a claimed task that no
+// worker knows of would be blocked until its lease expires. The run gives it back.
 func seenThrough(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 }
 
-// verdict is what became of the claim of a task by its name: see app.claim_named.
+// verdict is the result of claiming a task by its id: see app.claim_named.
 type verdict string
 
 const (
@@ -96,12 +96,12 @@ const (
 	unknown verdict = "unknown"
 )
 
-// claimNamed takes the one task, if it may run now.
+// claimNamed claims one task, if it may run now.
 func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Duration, tenant, id uuid.UUID) (*Held, verdict, error) {
 	var b pgx.Batch
 	var v verdict
 	var held *Held
-	db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
+	db.Tenant(tenant).Enter(&b) // scans are visible only within their tenant
 	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
 	db.One(&b, &held, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
 	ctx, cancel := seenThrough(ctx)
@@ -115,8 +115,8 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 	return held, v, nil
 }
 
-// renew extends the leases of the tasks and tells which of them are still held. Rows that a writer has locked
-// this moment keep the lease they have: waiting for them could deadlock.
+// renew extends the leases of the tasks and returns which of them are still held. Rows that another writer has locked
+// keep their lease: waiting for them could deadlock.
 func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[db.Task]bool, error) {
 	tenants, ids, epochs := make([]uuid.UUID, len(held)), make([]uuid.UUID, len(held)), make([]int32, len(held))
 	for i, h := range held {
@@ -148,7 +148,7 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 	return out, nil
 }
 
-// find is a task as a worker sees it, without claiming it; nil when there is none.
+// find returns a task as a worker sees it, without claiming it; nil if there is none.
 func find(ctx context.Context, system *db.DB, tenant, id uuid.UUID) (*Held, error) {
 	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
 }

@@ -15,19 +15,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// dispatchTime bounds one dispatch: a request that added a task waits for it.
+// dispatchTime limits one dispatch: the request that added a task waits for it.
 const dispatchTime = 3 * time.Second
 
-// Dispatcher sends the messages of tasks, a window of them for each tenant, so that no tenant's tasks wait behind
-// thousands of another's.
+// Dispatcher sends the messages of tasks. Each tenant has a window of sent tasks, so that no tenant waits behind
+// thousands of tasks of another.
 type Dispatcher struct {
 	Queue  *queue.Queue
-	Window int           // tasks of a tenant that are sent or running at once
-	Resend time.Duration // a message that nobody took is sent again
+	Window int           // maximum number of sent or running tasks per tenant
+	Resend time.Duration // after this time an unclaimed message is sent again
 }
 
-// Dispatch sends what the tenant's window has room for. Tasks whose messages could not be sent are free for the next
-// call.
+// Dispatch fills the tenant's window. Tasks whose messages could not be sent are retried by the next call.
 func (d *Dispatcher) Dispatch(ctx context.Context, database *db.DB, tenant uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(db.In(context.WithoutCancel(ctx), db.Tenant(tenant)), dispatchTime)
 	defer cancel()
@@ -58,7 +57,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, database *db.DB, tenant uuid.
 	return fmt.Errorf("send %d of %d tasks: %w", len(unsent), len(ids), errors.Join(err, undo))
 }
 
-// To is Dispatch over one database, as an Added: failures are logged.
+// To returns an Added that calls Dispatch and logs failures.
 func (d *Dispatcher) To(database *db.DB) Added {
 	return func(ctx context.Context, tenant uuid.UUID) {
 		if err := d.Dispatch(ctx, database, tenant); err != nil {
@@ -67,8 +66,8 @@ func (d *Dispatcher) To(database *db.DB) Added {
 	}
 }
 
-// All dispatches for every active tenant with pending tasks. The scheduler calls it: it sends what nobody else did, and
-// again what was lost.
+// All dispatches for every active tenant with pending tasks. The scheduler calls it: it sends what no request has sent,
+// and resends lost messages.
 func (d *Dispatcher) All(ctx context.Context, system *db.DB) error {
 	rows, err := system.Pool().Query(ctx, "select id from app.waiting_tenants()")
 	if err != nil {
@@ -83,10 +82,10 @@ func (d *Dispatcher) All(ctx context.Context, system *db.DB) error {
 	g.SetLimit(4)
 	for i, id := range tenants {
 		g.Go(func() error {
-			failures[i] = d.Dispatch(ctx, system, id) // one tenant's failure must not keep the others' tasks
+			failures[i] = d.Dispatch(ctx, system, id) // one tenant's failure must not block the tasks of the others
 			return nil
 		})
 	}
-	_ = g.Wait() // the functions keep their own failures
+	_ = g.Wait() // each function stores its own failure
 	return errors.Join(failures...)
 }

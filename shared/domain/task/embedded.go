@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Run claims tasks from their table until ctx ends, then gives back what it holds. It wakes up by notification and by
-// polling.
+// Run claims tasks from their table until ctx ends, then gives back what it holds. Notifications and polling wake it.
 func (r *Runner) Run(ctx context.Context) error {
 	r.init()
 	wake := make(chan struct{}, 1)
@@ -30,7 +29,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// fill claims as many tasks as there are free slots and starts them; it waits for a slot first.
+// fill waits for a free slot, then claims as many tasks as there are free slots and starts them.
 func (r *Runner) fill(ctx context.Context, workers *sync.WaitGroup) int {
 	select {
 	case r.slots <- struct{}{}:
@@ -57,7 +56,7 @@ func (r *Runner) fill(ctx context.Context, workers *sync.WaitGroup) int {
 	return len(tasks)
 }
 
-// listen turns notifications into wake-ups, on a connection of its own; polling covers its absence.
+// listen turns notifications into wake-ups, on its own connection; polling covers its failures.
 func (r *Runner) listen(ctx context.Context, wake chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := func() error {

@@ -13,13 +13,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// state is a task and the status that it has now.
+// state is a task with its current status.
 type state struct {
 	Held
 	Status string `db:"status"`
 }
 
-// finish ends the task and tells the new state of it and of its parent; none when the lease was lost.
+// finish ends the task and returns the new state of it and its parent; none if the lease was lost.
 func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, failure *string, retry *time.Duration) ([]state, error) {
 	out, err := end(ctx, system, "app.finish_task($1, $2, $3, $4, $5, $6)", h.Tenant, h.ID, h.Epoch, result, failure, retry)
 	if err != nil {
@@ -28,8 +28,8 @@ func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, 
 	return out, nil
 }
 
-// fail ends a task that nobody works on, with its reason, and tells the new state of it and of its parent; none when it
-// has ended already or a worker has it.
+// fail fails a task that no worker holds, and returns the new state of it and its parent; none if it has ended already
+// or a worker holds it.
 func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason string) ([]state, error) {
 	out, err := end(ctx, system, "app.fail_task($1, $2, $3)", tenant, id, reason)
 	if err != nil {
@@ -38,8 +38,8 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 	return out, nil
 }
 
-// end calls the function, whose first arguments are the tenant and the task, and reads the tasks that it tells of: in a
-// statement of its own, since the function may have waited for others that have counted for the parent.
+// end calls the function, whose first arguments are tenant and task, and reads the tasks that it returns. It reads them
+// in a separate statement, since the function may have waited for others that changed the parent's count.
 func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UUID, args ...any) ([]state, error) {
 	return retryDeadlock(func() (out []state, err error) {
 		var b pgx.Batch
@@ -48,7 +48,7 @@ func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UU
 			Status string    `db:"status"`
 		}
 		var tasks []Held
-		db.Tenant(tenant).Enter(&b) // scans are seen by who is in their tenant only
+		db.Tenant(tenant).Enter(&b) // scans are visible only within their tenant
 		db.All(&b, &ended, "select id, status from "+function, append([]any{tenant, id}, args...)...)
 		db.All(&b, &tasks, "select "+heldColumns+" from task t"+countedBy+` where t.tenant_id = $1
 			and t.id in ($2, (select c.parent_id from task c where c.tenant_id = $1 and c.id = $2))`, tenant, id)
@@ -64,10 +64,10 @@ func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UU
 	})
 }
 
-// givenBack is what makes a task t pending again that its worker no longer has, without counting the attempt.
+// givenBack sets a task t, whose worker no longer has it, to pending without counting the attempt.
 const givenBack = "status = 'pending', lease_until = null, locked_by = null, attempts = greatest(t.attempts - 1, 0)"
 
-// giveBack makes a task pending again, after a while at the earliest; place, where not nil, is where it stopped.
+// giveBack makes a task pending again, after wait at the earliest; place, if not nil, is its checkpoint.
 func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage, wait time.Duration) error {
 	_, err := system.Pool().Exec(ctx, `update task t set `+givenBack+`, place = coalesce($4, place),
 		  scheduled_for = case when $5::interval > interval '0' then now() + $5::interval else scheduled_for end
@@ -78,8 +78,8 @@ func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage,
 	return nil
 }
 
-// QueueGiveBack makes every task of the tenant pending again that a worker has, the children first, as where one ends;
-// n receives how many.
+// QueueGiveBack makes all running tasks of the tenant pending again, children first, as when a task ends; n receives
+// the number.
 func QueueGiveBack(b *pgx.Batch, n *int64) {
 	db.Affected(b, n, `update task t set `+givenBack+`
 		from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r

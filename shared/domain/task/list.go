@@ -11,14 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Filter chooses tasks; a zero member does not restrict.
+// Filter selects tasks; a zero field does not restrict.
 type Filter struct {
 	Status    string
 	Type      string
 	LibraryID *uuid.UUID
 }
 
-// taskRow is a Task as it is read.
+// taskRow is a Task as it is read from the database.
 type taskRow struct {
 	Task
 	Current int64 `db:"progress_current"`
@@ -26,8 +26,8 @@ type taskRow struct {
 }
 
 const (
-	// What a task of a whole library has to do, and tells, names any file: not to those from whom series are hidden. What
-	// one does for a user is for them, and administrators.
+	// The params and the error of a task for a whole library may name any file, so callers from whom series are hidden
+	// do not see them. Those of a task for a user are visible to that user and administrators.
 	about       = "app.limited() and t.series_id is null and t.book_id is null or t.params ->> 'userId' <> app.account()::text and not app.administers()"
 	taskColumns = `t.id, t.type, t.status, t.priority, case when ` + about + ` then '{}' else t.params end as params, t.library_id, l.name as library_name,
 		t.series_id, s.title as series_title, t.book_id, b.title as book_title, t.parent_id, t.attempts, t.max_attempts,
@@ -39,14 +39,14 @@ const (
 	taskFilter = `tenant_id = app.tenant() and ($1 = '' or status = $1) and ($2 = '' or type = $2) and ($3::uuid is null or library_id = $3)`
 )
 
-// task is the record to show.
+// task returns the record to show.
 func (r *taskRow) task() Task {
 	t := r.Task
 	t.Progress = Progress{r.Current, r.Total, describe(t.TaskType, t.Status, r.Current, r.Total)}
 	return t
 }
 
-// list is a page of the tasks, newest first, and how many there are: one round trip.
+// list returns a page of the tasks, newest first, and their total in one round trip.
 func list(ctx context.Context, d *db.DB, f Filter, p httpapi.Paging) ([]Task, int64, error) {
 	var b pgx.Batch
 	var rows []taskRow
@@ -65,7 +65,7 @@ func list(ctx context.Context, d *db.DB, f Filter, p httpapi.Paging) ([]Task, in
 	return out, total, nil
 }
 
-// get is one task, or nil.
+// get returns one task, or nil.
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Task, error) {
 	row, err := db.Get[taskRow](ctx, d, "select "+taskColumns+" from task t"+taskNames+" where t.tenant_id = app.tenant() and t.id = $1", id)
 	if err != nil || row == nil {
@@ -75,8 +75,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Task, error) {
 	return &t, nil
 }
 
-// TypeStats counts tasks by what became of them. A running task whose worker has been silent for longer than
-// its lease is stale, not running.
+// TypeStats counts tasks by status. A running task whose lease has expired counts as stale, not running.
 type TypeStats struct {
 	Pending   int64 `json:"pending"`
 	Running   int64 `json:"running"`
@@ -87,7 +86,7 @@ type TypeStats struct {
 	Total     int64 `json:"total"`
 }
 
-// Stats are the counts of all tasks and of each type.
+// Stats are the counts of all tasks, and per type.
 type Stats struct {
 	TypeStats
 	ByType map[string]TypeStats `json:"byType"`
@@ -133,15 +132,15 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 	return out, nil
 }
 
-// notLast leaves out of the tasks t the newest scan of each library, which is the library's state and tells that it was
-// scanned; and the newest of the whole library that was completed: what has moved since then is looked for.
+// notLast excludes from the tasks t the newest scan of each library, which is the library's scan state, and the newest
+// completed scan of the whole library: later file moves are looked for since that one.
 const notLast = ` and (t.type <> 'scan_library' or t.library_id is null or exists (select from task n
 	where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id)
 	and (t.status <> 'completed' or coalesce(t.params ->> 'path', '') <> '' or exists (select from task n
 	  where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id
 	    and n.status = 'completed' and coalesce(n.params ->> 'path', '') = '')))`
 
-// purge deletes what ended at least so many days ago.
+// purge deletes the tasks that ended at least that many days ago.
 func purge(ctx context.Context, d *db.DB, days int) (int64, error) {
 	return db.Exec(ctx, d, "delete from task t where t.tenant_id = app.tenant() and t.completed_at <= now() - $1::interval"+notLast,
 		time.Duration(days)*24*time.Hour)

@@ -2,12 +2,12 @@ package task
 
 import "github.com/google/uuid"
 
-// Measurement reads the sizes of a book's pages that are not known; its target is OfUnmeasuredBook.
+// Measurement describes the reading of a book's unknown page sizes; its target is OfUnmeasuredBook.
 func Measurement() Spec { return Spec{Type: MeasurePages, DedupeKey: MeasurePages + ":"} }
 
-// OfUnmeasuredBook is a book with pages whose sizes nobody has looked for yet (0; -1: looked for and not found) and
-// that can be read by themselves, from the file or a page pack. The methods are those of which archive.Entry says that
-// they are not direct: SolidRAR, SevenZip and PDFPage.
+// OfUnmeasuredBook is a book with page sizes that were never looked for (0; -1: looked for and not found), on pages
+// that can be read on their own, from the file or a page pack. The methods are those that are not direct by
+// archive.Entry: SolidRAR, SevenZip and PDFPage.
 func OfUnmeasuredBook(id uuid.UUID) Target {
 	return Target{"Book", id.String(), `select b.library_id, b.series_id, b.id as book_id, '{}'::jsonb as params from book b
 		join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id and (p.file_size, p.file_etag, p.file_modified) = (b.size, b.etag, b.modified_at)

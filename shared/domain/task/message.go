@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// message is the body of a message: which task is to be worked on. It is no command: what is done stands in the row.
+// message is the body of a message: the id of a task. It is no command: the row says what to do.
 type message struct {
 	Tenant uuid.UUID `json:"tenant"`
 	Task   uuid.UUID `json:"task"`
@@ -36,8 +36,8 @@ func parseMessage(body string) (m message, err error) {
 	return m, nil
 }
 
-// Take works on the task that a message names, if it may run now. An error lets the message come again; nil means that
-// it is done: worked on, of a task that has ended or runs elsewhere, or refused because no row agrees with it.
+// Take runs the task that a message names, if it may run now. An error redelivers the message. nil acknowledges it: the
+// task was run, has ended, runs elsewhere, or no row matches.
 func (r *Runner) Take(ctx context.Context, body string) error {
 	r.init()
 	m, err := parseMessage(body)
@@ -69,7 +69,7 @@ func (r *Runner) Take(ctx context.Context, body string) error {
 	return nil
 }
 
-// unsend frees a task whose message came when no time was left, for a message of its own: letting this one come again
+// unsend frees a task whose message came when no time was left, so that it gets a new message: redelivering this one
 // would count towards giving the task up.
 func (r *Runner) unsend(ctx context.Context, m message) error {
 	ctx = db.In(ctx, db.Tenant(m.Tenant))
@@ -80,9 +80,9 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 	return err
 }
 
-// GiveUp fails the task that a message names which was received too often, as the dead-letter queue brings it. One that
-// no worker could even claim is sent once more, by the scheduler: while the database is away all messages come here. An
-// error lets the message come again.
+// GiveUp fails the task of a message that was received too often, as it arrives from the dead-letter queue. A task that
+// no worker could even claim is sent once more, by the scheduler: while the database is away, all messages end here. An
+// error redelivers the message.
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return nil
 	}
 	h, err := find(ctx, r.System, m.Tenant, m.Task)
-	if err != nil || h == nil { // it has failed all the same; only listeners are not told
+	if err != nil || h == nil { // it has failed anyway; only the event is missing
 		log.Error("cannot tell that the task failed", "error", err)
 		return nil
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// nuke deletes every task of the tenant and tells how many there were; the events, of those that ran, are to be
-// published. Their workers find out with their next write, which is refused, or within a second.
+// nuke deletes every task of the tenant and returns their number; the caller publishes the events, one per running
+// task. Workers notice at their next write, which is refused, or within a second.
 //
-// Children come first, as where a child ends. The last pass takes those that were added while the second one waited:
+// Children come first, as when a child ends. The last pass takes those that were added while the second one waited:
 // their parents are gone then, so no more come.
 func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	var passes [3]int64
 	ended, err := retryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
 		var children, ran []changed
-		b.Queue("select set_config('statement_timeout', '0', true)") // 100,000 tasks take their time: DATABASE_TIMEOUT bounds it
+		b.Queue("select set_config('statement_timeout', '0', true)") // 100,000 tasks take long; bounded by DATABASE_TIMEOUT
 		const running = `select t.status as before, ` + changedColumns + ` from task t` + countedBy + `
 			where t.tenant_id = app.tenant() and t.status = 'running' and t.parent_id is `
 		db.All(&b, &children, running+"not null for update of t")

@@ -15,17 +15,18 @@ import (
 const (
 	onceIn     = time.Minute
 	maxOnce    = 1000
-	onceWithin = 2 * time.Second // a reader's answer waits for it
+	onceWithin = 2 * time.Second // the client's response waits for it
 )
 
-// Once queues a task about a book for readers who have met the reason for it, once a minute: many meet it at a time.
+// Once queues a task for a book on behalf of readers, at most once a minute per book: many requests meet the same
+// reason at once.
 type Once struct {
 	mu    sync.Mutex
 	since map[uuid.UUID]time.Time
 }
 
-// Add queues the task that add adds to the batch, in the tenant's name: the reader need not be allowed to ask for it.
-// It is not ended by a client that goes away.
+// Add queues the task that add adds to the batch, as the tenant, so the reader needs no permission for it. It goes on
+// if the client disconnects.
 func (o *Once) Add(ctx context.Context, d *db.DB, added Added, book uuid.UUID, add func(b *pgx.Batch, id *uuid.UUID) error) error {
 	if !o.first(book) {
 		return nil
@@ -49,7 +50,7 @@ func (o *Once) Add(ctx context.Context, d *db.DB, added Added, book uuid.UUID, a
 	return nil
 }
 
-// first tells whether it was not called for the book within the last minute.
+// first reports whether there was no call for the book within the last minute.
 func (o *Once) first(book uuid.UUID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,7 +65,7 @@ func (o *Once) first(book uuid.UUID) bool {
 	return true
 }
 
-// again lets the next call for the book be the first: asking failed.
+// again lets the next call for the book through, after a failure.
 func (o *Once) again(book uuid.UUID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// paused is what a handler returns that has stopped because it was told to, or has to wait.
+// paused is the error of a handler that stopped because it was told to, or has to wait.
 type paused struct {
 	place json.RawMessage
 	wait  time.Duration
@@ -16,11 +16,11 @@ type paused struct {
 
 func (*paused) Error() string { return "the task stopped at its place, to go on later" }
 
-// Paused is the error that a handler returns when it has stopped because Pause said so: the task goes on from place
-// (Held.Resume) in another run, and no attempt is counted. A handler must get further in each run.
+// Paused is the error that a handler returns after Pause told it to stop. The task continues from place (Held.Resume)
+// in another run, and no attempt is counted. A handler must make progress in each run.
 func Paused(place any) error { return Later(place, 0) }
 
-// Later is Paused that goes on after a while at the earliest: others who are to be asked take nothing before.
+// Later is Paused with an earliest time for the next run, for services that accept no request before.
 func Later(place any, wait time.Duration) error {
 	data, err := json.Marshal(place)
 	if err != nil {
@@ -29,7 +29,7 @@ func Later(place any, wait time.Duration) error {
 	return &paused{data, wait}
 }
 
-// Resume reads the place where the handler stopped; at a start it leaves at as it is.
+// Resume decodes the checkpoint into at; at the start it leaves at unchanged.
 func (h Held) Resume(at any) error {
 	if h.Place == nil {
 		return nil
@@ -42,19 +42,19 @@ func (h Held) Resume(at any) error {
 
 type pauseKey struct{}
 
-// WithPause lets the handler under ctx know that it should stop when the channel is closed.
+// WithPause gives the handler under ctx a channel that is closed when it should stop.
 func WithPause(ctx context.Context, pause <-chan struct{}) context.Context {
 	return context.WithValue(ctx, pauseKey{}, pause)
 }
 
-// Pause is closed when the handler should save its place and return Paused: the invocation ends soon, or tasks of
-// other tenants wait for this worker. It is nil, which never is ready, where there is no such limit.
+// Pause is closed when the handler should store a checkpoint and return Paused: the invocation ends soon, or tasks of
+// other tenants wait for this worker. It is nil, which is never ready, if there is no such limit.
 func Pause(ctx context.Context) <-chan struct{} {
 	pause, _ := ctx.Value(pauseKey{}).(<-chan struct{})
 	return pause
 }
 
-// MustPause tells whether Pause is closed.
+// MustPause reports whether Pause is closed.
 func MustPause(ctx context.Context) bool {
 	select {
 	case <-Pause(ctx):
@@ -64,5 +64,5 @@ func MustPause(ctx context.Context) bool {
 	}
 }
 
-// ErrTime is the cause of a context that ended because the invocation does.
+// ErrTime is the cause of a context that ended with the invocation.
 var ErrTime = errors.New("the invocation's time was over before the task had stopped")

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// QueueProgress notes how far a task is, and the place where another run goes on if this one dies.
+// QueueProgress stores the progress of a task, and the checkpoint from which another run continues if this one dies.
 func QueueProgress(b *pgx.Batch, h Held, current, total int64, place any) error {
 	data, err := json.Marshal(place)
 	if err != nil {
@@ -23,13 +23,13 @@ func QueueProgress(b *pgx.Batch, h Held, current, total int64, place any) error 
 	return nil
 }
 
-// QueueDone adds what a child has done to the progress of its parent, and reads that for ProgressEvent.
+// QueueDone adds a child's work to the progress of its parent, and reads the parent for ProgressEvent.
 func QueueDone(b *pgx.Batch, parent uuid.UUID, done int, dst **Held) {
 	db.One(b, dst, `with t as (update task set progress_current = least(progress_current + $2, progress_total)
 		where tenant_id = app.tenant() and id = $1 returning *) select `+heldColumns+" from t"+countedBy, parent, done)
 }
 
-// ProgressEvent tells listeners how far a running task is.
+// ProgressEvent returns the event for the progress of a running task.
 func ProgressEvent(h Held, current, total int64) events.Event {
 	h.Current, h.Total = current, total
 	return Progressed(progress(h, Running))
@@ -40,8 +40,8 @@ func progress(h Held, status string) events.TaskProgress {
 		StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
 }
 
-// Progressed is the task_progress event, with a message made of the rest. Whatever listens hears it: not why something
-// failed that was done for one user.
+// Progressed returns the task_progress event and adds a message. All listeners get it, so it omits the error of a task
+// for a single user.
 func Progressed(p events.TaskProgress) events.Event {
 	if slices.Contains(Personal, p.TaskType) {
 		p.Error = nil
@@ -50,7 +50,7 @@ func Progressed(p events.TaskProgress) events.Event {
 	return events.TaskProgressed(p)
 }
 
-// doing is what tasks of a type do, and what those that count do it to.
+// doing says, per type, what tasks do and which items they count.
 var doing = map[string]struct{ does, items string }{
 	ScanLibrary:     {"Scanning the library", " files"},
 	AnalyzeBooks:    {"Analysing books", ""},
@@ -81,11 +81,11 @@ var doing = map[string]struct{ does, items string }{
 	CleanUpPDF:                {"Removing stored pages of PDF documents", " books"},
 }
 
-// describe tells a person of a task what it does, how far it is, where it counts, and what has become of it, where it
-// does not run: "Scanning the library: 42 of 100 files".
+// describe returns a message for people: what a task does, its progress if it counts, and its end if it does not run
+// ("Scanning the library: 42 of 100 files").
 func describe(typ, status string, current, total int64) string {
 	w, known := doing[typ]
-	if !known { // of another version
+	if !known { // a type of another version
 		w.does = typ
 	}
 	var more []string

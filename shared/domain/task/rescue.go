@@ -11,14 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// rescued is the reason that a task shows whose worker has died.
+// rescued is the error that a task shows if its worker has died.
 const rescued = "The worker stopped answering while it had the task"
 
-// Rescue gives back the tasks whose worker has died: to pending while attempts are left, else failed; and ends
-// the children of cancelled parents. It returns how many changed. Rows that somebody works on this moment are left for
-// the next round: waiting for them could deadlock. The scheduler calls it.
+// Rescue takes back tasks whose worker has died: to pending while attempts are left, else failed. It also ends the
+// children of cancelled parents. It returns how many changed. Rows that are locked are left for the next round: waiting
+// for them could deadlock. The scheduler calls it.
 //
-// tell, unless it is nil, hears of each task that so ended, but for those children, with the event for its listeners.
+// tell, unless nil, is called with the event of each task that ended, except those children.
 func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event)) (int64, error) {
 	silent, err := rescue(ctx, system, tell, `
 		update task t set
@@ -55,8 +55,8 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	return silent + orphans.RowsAffected() + waited, nil
 }
 
-// rescue updates tasks of all tenants by a statement that returns whole rows, and tells of those that so ended: at
-// once, since what fails later does not undo it. It returns how many changed.
+// rescue runs an update of all tenants' tasks that returns whole rows, and calls tell for those that ended. It does so
+// immediately, since a later failure does not undo the update. It returns how many changed.
 func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) (int64, error) {
 	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
 	if err != nil {
@@ -80,7 +80,7 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	return int64(len(changed)), nil
 }
 
-// Forget deletes tasks that ended before the retention. The scheduler calls it.
+// Forget deletes tasks that ended before the retention period. The scheduler calls it.
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `
 		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(

@@ -17,27 +17,27 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Handler does the work of one type of task and returns its result, to be stored as JSON. Its context is in
-// the task's scope (db.Task) and ends when the task is cancelled or the lease lost. It may run again after it
-// failed half-way, so it must be idempotent. When Pause is closed it should stop and return Paused.
+// Handler does the work of one type of task and returns its result, to be stored as JSON. Its context is in the task's
+// scope (db.Task) and ends when the task is cancelled or the lease is lost. It may run again after it failed half-way,
+// so it must be idempotent. When Pause is closed it should stop and return Paused.
 type Handler func(ctx context.Context, h Held) (result any, err error)
 
 // Publish sends events after commit.
 type Publish func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
 
-// Added is told, after commit, that a tenant has tasks that may be sent to workers. It keeps its failures: the
-// scheduler sends what was not.
+// Added is called after commit when a tenant has tasks that may be sent to workers. It handles its failures itself: the
+// scheduler sends what was not sent.
 type Added func(ctx context.Context, tenant uuid.UUID)
 
-// Tell calls it, unless it is nil: where no messages are sent.
+// Tell calls a, unless it is nil because no messages are sent.
 func (a Added) Tell(ctx context.Context, tenant uuid.UUID) {
 	if a != nil {
 		a(ctx, tenant)
 	}
 }
 
-// Runner runs tasks of all tenants, a few at once: those it claims from the table (Run), or those that messages
-// name (Take).
+// Runner runs tasks of all tenants, a few at once: those it claims from the table (Run), or those that messages name
+// (Take).
 type Runner struct {
 	System   *db.DB // as the role that sees every tenant's tasks
 	Handlers map[string]Handler
@@ -46,17 +46,17 @@ type Runner struct {
 	Slots    int    // tasks at once
 	Poll     time.Duration
 	Lease    time.Duration // zero: DefaultLease
-	// Slice is how long a task may run while others wait and every slot is taken; zero is no limit.
+	// Slice is how long a task may run while others wait and every slot is taken; zero means no limit.
 	Slice time.Duration
-	// Added is told when a task has ended, so that the next one is sent; nil where no messages are.
+	// Added is called when a task has ended, so that the next one is sent; nil if no messages are sent.
 	Added Added
-	// ScanEnded is told that a scan has completed or failed, which it tells listeners of; nil where there are none.
+	// ScanEnded is called when a scan has completed or failed, and publishes its end; may be nil.
 	ScanEnded func(ctx context.Context, tenant, id uuid.UUID)
 
 	once  sync.Once
 	slots chan struct{}
 	mu    sync.Mutex
-	held  map[db.Task]*running // by the lease: a task that was taken away may be claimed again before its first run has stopped
+	held  map[db.Task]*running // by lease: a task that was taken away may be claimed again before its first run has stopped
 }
 
 type running struct {
@@ -68,8 +68,8 @@ type running struct {
 
 var errLost = errors.New("the task was cancelled or given to another worker")
 
-// errUnexpected is what is said of a failure whose cause is for the log alone: not only readers of tasks read why one
-// has failed.
+// errUnexpected is the error of a task whose real cause goes to the log only, since the error is visible to more than
+// its reader.
 var errUnexpected = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
 
 func (r *Runner) init() {
@@ -81,12 +81,12 @@ func (r *Runner) init() {
 	})
 }
 
-// run works on a claimed task to its end, its pause or its loss. An error means that this could not be recorded.
+// run runs a claimed task until it ends, pauses or is lost. An error means that this could not be recorded.
 func (r *Runner) run(ctx context.Context, h Held) error {
 	outer := Pause(ctx)
 	pausing, pause := context.WithCancel(context.Background())
 	defer pause()
-	go func() { // the invocation's time is one reason to pause, other tenants are the second
+	go func() { // two reasons to pause: the invocation's end, and waiting tenants
 		select {
 		case <-outer:
 			pause()
@@ -137,7 +137,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	var failure *string
 	var retry *time.Duration
 	if err != nil {
-		said := errUnexpected // what is for nobody else may name hosts, paths and statements
+		said := errUnexpected // an internal error may name hosts, paths and statements
 		_ = errors.As(err, &said)
 		text := fault.Line(said.Message)
 		failure = &text
@@ -157,8 +157,8 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	return err
 }
 
-// tell says what became of a task and, where that was its parent's end too, of the parent. Of a scan that has ended
-// ScanEnded tells, so that listeners hear of it once.
+// tell publishes the end of a task and, if that ended the parent too, of the parent. The end of a scan is published by
+// ScanEnded, so that listeners get it once.
 func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []state, failure *string) {
 	for _, s := range states {
 		ended := s.Status == Completed || s.Status == Failed
@@ -176,8 +176,8 @@ func (r *Runner) tell(ctx context.Context, log *slog.Logger, h Held, states []st
 	}
 }
 
-// tellCancelled tells again that a task or its parent was cancelled: what this worker has told of them since, listeners
-// have heard later.
+// tellCancelled publishes again that a task or its parent was cancelled: listeners may have got this worker's events
+// after the first one.
 func (r *Runner) tellCancelled(ctx context.Context, h Held) error {
 	all, err := cancelled(ctx, r.System, h)
 	for i := range all {

@@ -15,16 +15,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Target is what a task is about, found by the statement that adds it: a query of at most one row with the columns
-// library_id, series_id, book_id, and params, which are added to the task's.
+// Target is what a task works on. It is found by the statement that adds the task: a query for at most one row with the
+// columns library_id, series_id, book_id, and params, which are added to the task's params.
 type Target struct {
-	kind string // what is missing where nothing is found
-	key  string // what follows the DedupeKey
+	kind string // name in the 404 message
+	key  string // suffix of the DedupeKey
 	sql  string
 	args []any
 }
 
-// Found is what a query finds: see Target.
+// Found is the target that a query finds: see Target.
 func Found(sql string, args ...any) Target { return Target{sql: sql, args: args} }
 
 // OfBook is a book whose file is there.
@@ -33,7 +33,7 @@ func OfBook(id uuid.UUID) Target {
 		where tenant_id = app.tenant() and id = $1 and deleted_at is null`, []any{id}}
 }
 
-// OfNewBook is one that was never analysed; of one that cannot be read it was tried.
+// OfNewBook is a book that was never analysed; a failed analysis counts as analysed.
 func OfNewBook(id uuid.UUID) Target {
 	t := OfBook(id)
 	t.sql += " and not analyzed and error_type is null"
@@ -52,20 +52,20 @@ func OfLibrary(id uuid.UUID) Target {
 		where tenant_id = app.tenant() and id = $1`, []any{id}}
 }
 
-// OfAll is everything that the tenant has.
+// OfAll is everything in the tenant.
 func OfAll() Target { return Target{"", "all", Everything().sql, nil} }
 
-// Everything is OfAll of a task whose DedupeKey says so itself.
+// Everything is OfAll for a task whose DedupeKey is complete by itself.
 func Everything() Target {
 	return Target{"", "", "select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params", nil}
 }
 
-// OfBooks are the books with these ids whose files are there, in the param bookIds; perhaps none.
+// OfBooks are the given books whose files are there, possibly none, in the param bookIds.
 func OfBooks(ids []uuid.UUID) Target {
 	return ofSeveral("bookIds", "book where deleted_at is null and", ids)
 }
 
-// OfSeveralSeries are the series with these ids, in the param seriesIds; perhaps none.
+// OfSeveralSeries are the given series that exist, possibly none, in the param seriesIds.
 func OfSeveralSeries(ids []uuid.UUID) Target { return ofSeveral("seriesIds", "series where", ids) }
 
 func ofSeveral(param, from string, ids []uuid.UUID) Target {
@@ -80,8 +80,8 @@ func ofSeveral(param, from string, ids []uuid.UUID) Target {
 		jsonb_build_object('` + param + `', coalesce(jsonb_agg(id order by id), '[]')) as params from ` + from + ` tenant_id = app.tenant() and id = any($1)`, []any{ids}}
 }
 
-// Start adds the task for a target, or finds the unfinished one with the same DedupeKey: one round trip; and tells
-// added. NotFound where there is no such target.
+// Start adds the task for a target, or finds the unfinished one with the same DedupeKey, in one round trip; then it
+// calls added. NotFound if there is no such target.
 func Start(ctx context.Context, d *db.DB, added Added, s Spec, t Target, message string) (*Started, error) {
 	var b pgx.Batch
 	out := Started{Message: message}

@@ -11,35 +11,36 @@ import (
 const (
 	ScanLibrary     = "scan_library"
 	AnalyzeBooks    = "analyze_books" // a batch of books
-	AnalyzeBook     = "analyze_book"  // one book, asked for by a person or by a reader who met another file
+	AnalyzeBook     = "analyze_book"  // one book, on request or because a reader found a changed file
 	AnalyzeSeries   = "analyze_series"
-	AnalyzeLibrary  = "analyze_library" // by children of the type analyze_books
+	AnalyzeLibrary  = "analyze_library" // through child tasks of type analyze_books
 	PackBook        = "pack_book"       // makes the page pack of a book
 	MeasurePages    = "measure_pages"   // reads the pixel sizes of a book's pages
 	FindDuplicates  = "find_duplicates"
-	KOReaderDigests = "koreader_digests" // finds by what KOReader names books
+	KOReaderDigests = "koreader_digests" // computes the hashes by which KOReader identifies books
 	PurgeDeleted    = "purge_deleted"    // removes books whose files are gone, of a library or a series
-	RenumberSeries  = "renumber_series"  // one, or several by a child for each
-	// ReprocessTitles calls the series of a library, one or several, after their folders again.
+	RenumberSeries  = "renumber_series"  // one series, or several through child tasks
+	// ReprocessTitles retitles one, several or all series of a library after their folders.
 	ReprocessTitles = "reprocess_series_titles"
 	BookCovers      = "generate_thumbnails" // makes the covers of books
 	SeriesCovers    = "generate_series_thumbnails"
-	// PluginAutoMatch finds a series in what a plugin knows, and writes that into it.
+	// PluginAutoMatch finds a series in a plugin's data and applies its metadata.
 	PluginAutoMatch = "plugin_auto_match"
 	// What plugins do for a user who has enabled them.
-	UserPluginSync            = "user_plugin_sync" // tells a service of what was read, and asks it
+	UserPluginSync            = "user_plugin_sync" // sends reading progress to a service, and fetches it
 	UserPluginRecommendations = "user_plugin_recommendations"
-	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin what the user wants to see no more
+	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin which recommendation the user dismissed
 	// PollReleaseSource asks a plugin for new volumes and chapters.
 	PollReleaseSource = "poll_release_source"
-	TrackSeries       = "bulk_track_for_releases"         // tracks several series, or tracks them no longer
+	TrackSeries       = "bulk_track_for_releases"         // starts or stops tracking several series
 	BackfillTracking  = "backfill_tracking_from_metadata" // gives tracked series their titles as aliases
-	// RefreshLibrary asks a plugin for the current metadata of all that is in a library, as a job of it says.
+	// RefreshLibrary fetches current metadata from a plugin for a whole library, as configured in a job.
 	RefreshLibrary = "refresh_library_metadata"
-	// ExportSeries writes the file of an export; CleanUpExports removes what nobody has any more.
+	// ExportSeries writes the file of an export; CleanUpExports deletes obsolete ones.
 	ExportSeries   = "export_series"
 	CleanUpExports = "cleanup_series_exports"
-	// CleanUpOrphans removes objects of the media bucket that no row names; CleanUpPDF removes pages of PDF documents.
+	// CleanUpOrphans deletes unreferenced objects of the media bucket; CleanUpPDF deletes cached pages of PDF
+	// documents.
 	CleanUpOrphans = "cleanup_orphaned_files"
 	CleanUpPDF     = "cleanup_pdf_cache"
 )
@@ -53,8 +54,8 @@ const (
 	Cancelled = "cancelled"
 )
 
-// Personal are the types whose tasks do something for one user, whom their params name (userId): what they tell is for
-// that user, and administrators.
+// Personal are the types of tasks for one user, named by the param userId: only that user and administrators see their
+// details.
 var Personal = []string{UserPluginSync, UserPluginRecommendations, UserPluginDismissal, ExportSeries}
 
 // priorities: higher runs first.
@@ -62,30 +63,30 @@ var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks
 	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
 	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
 	ExportSeries: 800, CleanUpExports: 100, CleanUpOrphans: 100, CleanUpPDF: 100, TrackSeries: 840, BackfillTracking: 820,
-	// These wait for plugins, which wait for services of others: seconds to hours, in which they keep a worker. They
-	// come by themselves and in numbers, one for every series of a library, every source, every job. Before scans,
-	// analyses and covers they would keep people waiting for their own books; nobody waits for them.
+	// These wait for plugins, which wait for other services: seconds to hours, during which they hold a worker. They
+	// arrive automatically and in large numbers, one per series of a library, per source, per job. If they ran before
+	// scans, analyses and covers, people would wait for their own books; nobody waits for these.
 	PluginAutoMatch: 340, PollReleaseSource: 330, RefreshLibrary: 320}
 
-// Priority is how urgent tasks of a type are, for statements that add some themselves.
+// Priority returns the priority of a type, for statements that insert tasks themselves.
 func Priority(typ string) int { return priorities[typ] }
 
 // Spec is a task to add.
 type Spec struct {
-	ID        uuid.UUID // zero makes a fresh one
+	ID        uuid.UUID // zero: a new id
 	Type      string
 	Params    any // marshalled to JSON; nil is {}
 	LibraryID *uuid.UUID
 	SeriesID  *uuid.UUID
 	BookID    *uuid.UUID
 	ParentID  *uuid.UUID
-	Priority  *int       // nil is that of its type
-	At        *time.Time // when it is to run; nil is now
-	// DedupeKey, where not empty, makes a second task with the same key the first one while that is unfinished.
+	Priority  *int       // nil: the priority of its type
+	At        *time.Time // when to run; nil is now
+	// DedupeKey, if not empty, prevents a second task while one with the same key is unfinished.
 	DedupeKey string
 }
 
-// Task is the record of a task as the interface shows it.
+// Task is the record of a task in the API.
 type Task struct {
 	ID           uuid.UUID       `json:"id" db:"id"`
 	TaskType     string          `json:"taskType" db:"type"`
@@ -112,7 +113,7 @@ type Task struct {
 	CompletedAt  *time.Time      `json:"completedAt" db:"completed_at"`
 }
 
-// Progress counts what a task has done of what it has to do.
+// Progress counts the done and the total work of a task.
 type Progress struct {
 	Current int64  `json:"current"`
 	Total   int64  `json:"total"`

@@ -11,8 +11,8 @@ import (
 )
 
 // unlock takes a running task from its worker, without counting the attempt; a pending one stays as it is. BadRequest
-// when it has ended or only waits for its children, NotFound when there is none. What the worker still writes is
-// refused: it holds a running task under its own epoch, and there is none until another claims it under the next.
+// if it has ended or only waits for its children, NotFound if there is none. Later writes of the worker are refused:
+// they need a running task under the worker's epoch, and the next claim uses another.
 func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	var b pgx.Batch
 	var found *changed
