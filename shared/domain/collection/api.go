@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a collection or a read list, or a series or book that may be in some.
+// IDInput names a collection or read list, or a series or book that may be a member of some.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
@@ -24,7 +24,7 @@ type MemberInput struct {
 	MemberID uuid.UUID `path:"memberId" format:"uuid" doc:"Of the series or book"`
 }
 
-// Routes adds the operations on collections and read lists.
+// Routes registers the operations on collections and read lists.
 func Routes(a *httpapi.API, d *db.DB) {
 	common(a, d, collections, row.collection)
 	common(a, d, readLists, row.readList)
@@ -69,7 +69,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	members(a, d)
 }
 
-// operation is one on a kind; verb begins its id.
+// operation describes an operation on a kind; its id begins with verb.
 func (k kind) operation(method, path, verb, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1" + k.Path + path, ID: verb + k.ID, Summary: summary, Tag: "Collections", Permission: permission}
 }
@@ -80,7 +80,7 @@ func (k kind) create201() httpapi.Op {
 	return op
 }
 
-// show makes of a row what is answered.
+// show converts a row to the response.
 func show[T any](as func(row) T) func(*row, error) (*T, error) {
 	return func(r *row, err error) (*T, error) {
 		if err != nil {
@@ -99,7 +99,7 @@ func shown[T any](rows []row, as func(row) T) []T {
 	return out
 }
 
-// common adds what both kinds have alike.
+// common registers the operations that both kinds share.
 func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 	all := k.operation("GET", "", "list", k.What+": all by name", k.Reading)
 	all.ID += "s"
@@ -121,7 +121,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 		})
 }
 
-// members adds what is about the members.
+// members registers the operations on members.
 func members(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {

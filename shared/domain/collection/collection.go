@@ -51,33 +51,33 @@ func (r row) readList() ReadList {
 	return ReadList{ID: r.ID, Name: r.Name, Summary: r.Summary, Ordered: r.Ordered, BookCount: r.Members, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
 }
 
-// ReadListChanges are what a request says of a read list; what is absent stays.
+// ReadListChanges are the changes to a read list; an absent field stays.
 type ReadListChanges struct {
 	Name    httpapi.Optional[string] `json:"name,omitempty" maxLength:"200" doc:"No two have the same, in upper or lower case"`
 	Summary httpapi.Optional[string] `json:"summary,omitempty" maxLength:"10000"`
 	Ordered httpapi.Optional[bool]   `json:"ordered,omitempty"`
 }
 
-// CollectionChanges are what a request says of a collection; what is absent stays.
+// CollectionChanges are the changes to a collection; an absent field stays.
 type CollectionChanges struct {
 	ReadListChanges
 	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"As POST /series/list takes it: makes the collection automatic, and null an empty one whose members are chosen"`
 }
 
-// maxCondition is the size of a condition that is kept, in bytes.
+// maxCondition is the maximum size of a condition in bytes.
 const maxCondition = 100_000
 
-// patch is what a request changes, checked.
+// patch is a validated change.
 type patch struct {
-	name         *string // nil: stays
+	name         *string // nil: unchanged
 	setSummary   bool
 	summary      *string
-	ordered      *bool // nil: stays
+	ordered      *bool // nil: unchanged
 	setCondition bool
 	condition    json.RawMessage // nil: members are chosen
 }
 
-// patch checks the changes; BadRequest says what is wrong.
+// patch validates the changes; an invalid one is a BadRequest.
 func (c ReadListChanges) patch() (patch, error) {
 	p := patch{setSummary: c.Summary.Set, summary: c.Summary.Value, ordered: c.Ordered.Value}
 	if c.Name.Set {
@@ -101,7 +101,7 @@ var (
 	errOrdered = fault.Invalid("ordered", "must not be true of an automatic collection: nobody orders what meets its condition")
 )
 
-// patch is that of ReadListChanges with the condition.
+// patch is ReadListChanges.patch with the condition.
 func (c CollectionChanges) patch() (patch, error) {
 	p, err := c.ReadListChanges.patch()
 	if p.setCondition = c.Condition.Set; err != nil || c.Condition.Value == nil {
@@ -126,7 +126,8 @@ func (c CollectionChanges) patch() (patch, error) {
 	return p, nil
 }
 
-// asksFor tells whether a checked condition has a leaf, named in lower case without underscores, at any level.
+// asksFor reports whether a validated condition contains a leaf at any level; leaf is in lower case without
+// underscores.
 func asksFor(node any, leaf string) bool {
 	switch node := node.(type) {
 	case map[string]any:

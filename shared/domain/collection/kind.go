@@ -7,18 +7,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// kind is what collections and read lists differ in.
+// kind holds the differences between collections and read lists.
 type kind struct {
-	Name    string // of kind in the table, and of the members in the path
+	Name    string // column kind in the table, and the members in the path
 	What    string // in messages
 	Path    string
 	ID      string // in operation ids
-	Table   string // of the members
-	Column  string // that names a member
-	There   string // SQL: the member x is there
-	Out     string // SQL: when the member x came out
-	Own     string // order where people gave none: title or release
-	Reading string // permission to read one; the others follow it
+	Table   string // table of the members
+	Column  string // column of the member's id
+	There   string // SQL: the member x exists
+	Out     string // SQL: release of member x
+	Own     string // default order: title or release
+	Reading string // permission to read one; the others are derived from it
 	Writing string
 	Removal string
 }
@@ -30,19 +30,19 @@ var (
 		There: "x.deleted_at is null", Out: "x.release_day", Own: "release", Reading: auth.ReadListsRead, Writing: auth.ReadListsWrite, Removal: auth.ReadListsDelete}
 )
 
-// from are the members that are there of collection $1, of which the member x is.
+// from joins the existing members of collection $1; x is the member.
 func (k kind) from() string {
 	return " from collection_member m cross join lateral (select * from " + k.Table + ` x where x.tenant_id = app.tenant() and x.id = m.` + k.Column + ` limit 1) x
 		where m.tenant_id = app.tenant() and m.collection_id = $1 and ` + k.There
 }
 
-// count is the SQL of the number of members that are there of the collection c.
+// count is SQL for the number of existing members of collection c.
 func (k kind) count() string {
 	return "(select count(*) from collection_member m where m.tenant_id = app.tenant() and m.collection_id = c.id and (select " + k.There +
 		" from " + k.Table + " x where x.tenant_id = app.tenant() and x.id = m." + k.Column + "))"
 }
 
-// ids selects the members of collection $1 in an order, and total counts them.
+// ids selects the members of collection $1 in an order; total counts them.
 func (k kind) ids(sort, direction string) string {
 	const own = "case when (select c.ordered from collection c where c.tenant_id = app.tenant() and c.id = $1) then m.place end"
 	orders := map[string][]string{"title": {"x.title_sort"}, "added": {"m.added_at"}, "year": {k.Out}, "release": {k.Out, "x.title_sort"}, manual: {"m.place"}}
@@ -76,7 +76,7 @@ func (k kind) columns() string {
 
 const mineOf = " from collection c where c.tenant_id = app.tenant() and c.kind = "
 
-// queueGet asks for one by id.
+// queueGet adds the select of one by id to the batch.
 func (k kind) queueGet(b *pgx.Batch, dst **row, id any) {
 	db.One(b, dst, "select "+k.columns()+mineOf+"'"+k.Name+"' and c.id = $1", id)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// automatic are the orders of an automatic collection; its own is by title.
+// automatic maps the orders of an automatic collection; its default is by title.
 var automatic = map[string]string{"": "name", "title": "name", "added": "date_added", "year": "release_date"}
 
-// manual is the order that people have given members.
+// manual is the order that people gave the members.
 const manual = "manual"
 
-// Series asks for the series of a collection in an order (title, added, year, manual, or "" for its own) and direction:
-// queue adds to the batch what is asked of the list. For an automatic one it is called a second time, for another round
-// trip: which condition the series meet must be known first. NotFound where there is no such collection.
+// Series selects the series of a collection in an order (title, added, year, manual, or "" for its own) and direction;
+// queue adds the list's statements to the batch. For an automatic collection queue is called twice, in two round trips:
+// the condition must be read first. NotFound if there is no such collection.
 func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string, queue func(*pgx.Batch, *series.Listed)) error {
 	var b pgx.Batch
 	var of *row
@@ -41,7 +41,7 @@ func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string,
 	return of.meeting(ctx, d, sort, direction, queue)
 }
 
-// Automatic asks for the series of a collection like Series, in its own order, but for nothing of one whose members are
+// Automatic is Series in the collection's own order, for automatic collections only: it selects nothing if members are
 // chosen.
 func Automatic(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch, *series.Listed)) error {
 	var b pgx.Batch
@@ -59,7 +59,7 @@ func Automatic(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batc
 	return of.meeting(ctx, d, "", "", queue)
 }
 
-// meeting asks for the series that meet the condition.
+// meeting selects the series that meet the condition.
 func (of *row) meeting(ctx context.Context, d *db.DB, sort, direction string, queue func(*pgx.Batch, *series.Listed)) error {
 	list, err := series.List(series.Wanted{Condition: of.Condition, Sort: httpapi.Sorting{Sort: automatic[sort], Order: direction}})
 	if err != nil {
@@ -70,8 +70,8 @@ func (of *row) meeting(ctx context.Context, d *db.DB, sort, direction string, qu
 	return d.Run(ctx, &b)
 }
 
-// Books asks for the books of a read list in an order (release, title, added, manual, or "" for its own) and direction:
-// queue adds to the batch what is asked of the list. NotFound where there is no such read list.
+// Books selects the books of a read list in an order (release, title, added, manual, or "" for its own) and direction;
+// queue adds the list's statements to the batch. NotFound if there is no such read list.
 func Books(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string, queue func(*pgx.Batch, *book.Listed)) error {
 	var b pgx.Batch
 	var of *row

@@ -20,7 +20,7 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]row, int
 	return page, total, d.Run(ctx, &b)
 }
 
-// having are those that a series or a book belongs to because people chose it; NotFound where there is no such.
+// having returns the manual lists that a series or book is a member of; NotFound if there is no such series or book.
 func (k kind) having(ctx context.Context, d *db.DB, what string, id uuid.UUID) ([]row, error) {
 	var b pgx.Batch
 	var exists bool
@@ -76,8 +76,8 @@ func (k kind) create(ctx context.Context, d *db.DB, p patch) (*row, error) {
 	return out, k.taken(d.Run(ctx, &b), *p.name)
 }
 
-// update changes one. What becomes automatic loses the members that were chosen (migration 00081). BadRequest where it
-// would be ordered, and automatic.
+// update changes a collection or read list. One that becomes automatic loses its chosen members (migration 00081).
+// BadRequest if it would be both ordered and automatic.
 func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row, error) {
 	var b pgx.Batch
 	var out *row
@@ -102,7 +102,7 @@ func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row
 	return out, nil
 }
 
-// hold keeps a collection as it is. Whoever writes its members does so first.
+// hold locks a collection. Every writer of its members takes this lock first.
 const hold = "select from collection where tenant_id = app.tenant() and id = $1 for no key update"
 
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
@@ -118,8 +118,8 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
-// write runs what changes the members of one, which stays as it is meanwhile; a change of nothing changes no time.
-// NotFound where there is none, Conflict where it is automatic.
+// write runs a change of members under the lock. If it changes no row, updated_at stays. NotFound if there is no such
+// collection, Conflict if it is automatic.
 func (k kind) write(ctx context.Context, d *db.DB, id uuid.UUID, sql string, args ...any) (*row, error) {
 	var b pgx.Batch
 	var out *row
@@ -139,27 +139,27 @@ func (k kind) write(ctx context.Context, d *db.DB, id uuid.UUID, sql string, arg
 	return out, nil
 }
 
-// chosen is the SQL that holds for collection $1 of the kind where its members are chosen.
+// chosen is an SQL condition: collection $1 is of this kind and its members are chosen.
 func (k kind) chosen() string {
 	return "exists (select from collection c where c.tenant_id = app.tenant() and c.id = $1 and c.kind = '" + k.Name + "' and c.condition is null)"
 }
 
-// add puts what ids name behind the members there are; ids that nothing has are left out.
+// add appends the given members; unknown ids are ignored.
 func (k kind) add(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) (*row, error) {
 	return k.write(ctx, d, id, `insert into collection_member (tenant_id, id, collection_id, `+k.Column+`, place, added_at)
 		select app.tenant(), gen_random_uuid(), $1, x.id, array_position($2::uuid[], x.id) + (select app.last_place($1)), statement_timestamp() + array_position($2::uuid[], x.id) * interval '1 microsecond'
 		from `+k.Table+` x where x.tenant_id = app.tenant() and x.id = any($2) and `+k.There+` and `+k.chosen()+` order by x.id on conflict do nothing`, ids)
 }
 
-// drop takes one out, if it is a member.
+// drop removes a member, if it is one.
 func (k kind) drop(ctx context.Context, d *db.DB, id, member uuid.UUID) error {
 	_, err := k.write(ctx, d, id, "delete from collection_member where tenant_id = app.tenant() and collection_id = $1 and "+k.Column+" = $2 and "+k.chosen(), member)
 	return err
 }
 
-// order puts the members that ids name first, then the others as they were, on the places that they have together:
-// those hidden from the caller, and books whose file is gone, which are not among them, stay where they are. Of two on
-// the same place the later moves on.
+// order puts the members in ids first and the others after them in their old order, using the places that they hold
+// together. Members that the caller cannot see, and books whose file is gone, keep their places. If two have the same
+// place, the later one moves on.
 func (k kind) order(ctx context.Context, d *db.DB, id uuid.UUID, ids []uuid.UUID) error {
 	_, err := k.write(ctx, d, id, `with member as materialized (
 		  select x.id, x.place, row_number() over (order by x.place, x.id) as was, row_number() over (order by u.nth nulls last, x.place, x.id) as n

@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// Status is a plugin after a change, and whether it answers where that was tried.
+// Status is a plugin after a change, with the result of its test if there was one.
 type Status struct {
 	Plugin               *Plugin `json:"plugin"`
 	Message              string  `json:"message"`
@@ -28,7 +28,7 @@ type Status struct {
 	HealthCheckError     *string `json:"healthCheckError"`
 }
 
-// TestResult says whether a plugin answers.
+// TestResult says whether a plugin responds.
 type TestResult struct {
 	Success   bool      `json:"success"`
 	Message   string    `json:"message"`
@@ -36,7 +36,7 @@ type TestResult struct {
 	Manifest  *Manifest `json:"manifest"`
 }
 
-// Health is how a plugin does.
+// Health is the health of a plugin.
 type Health struct {
 	PluginID       uuid.UUID  `json:"pluginId"`
 	Name           string     `json:"name"`
@@ -48,12 +48,12 @@ type Health struct {
 	LastSuccessAt  *time.Time `json:"lastSuccessAt"`
 }
 
-// HealthAnswer holds it.
+// HealthAnswer wraps Health.
 type HealthAnswer struct {
 	Health Health `json:"health"`
 }
 
-// Failures is a page of a plugin's failures, and how near they have brought it to being disabled.
+// Failures is a page of a plugin's failures, with their count within the window that can disable it.
 type Failures struct {
 	httpapi.Page[Failure]
 	WindowFailures int64 `json:"windowFailures" doc:"Within the window"`
@@ -61,10 +61,10 @@ type Failures struct {
 	Threshold      int32 `json:"threshold" doc:"So many within the window disable the plugin"`
 }
 
-// service is what the operations work with.
+// service holds the dependencies of the operations.
 type service struct{ *Runner }
 
-// Routes adds the operations on plugins.
+// Routes registers the operations on plugins.
 func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publish task.Publish, added task.Added) {
 	s := &service{&Runner{d, client, key, publish, added}}
 	s.adminRoutes(a)
@@ -82,15 +82,15 @@ func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publis
 }
 
 func administration(method, path, id, summary string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/admin/plugins" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.PluginsManage}.ForAll() // what went wrong names series
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/plugins" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.PluginsManage}.ForAll() // failure texts name series
 }
 
-// tell says that a plugin was created, updated, enabled, disabled or deleted.
+// tell publishes that a plugin was created, updated, enabled, disabled or deleted.
 func (s *service) tell(ctx context.Context, what string, id uuid.UUID) {
 	s.Publish(ctx, httpapi.TenantOf(ctx).ID, events.Plugin(what, id))
 }
 
-// done tells it unless nothing came of it.
+// done publishes a change unless it has failed.
 func (s *service) done(ctx context.Context, what string, id uuid.UUID, err error) error {
 	if err == nil {
 		s.tell(ctx, what, id)
@@ -131,7 +131,7 @@ func (s *service) adminRoutes(a *httpapi.API) {
 		})
 }
 
-// sealed are the credentials of an input as they are kept; changed tells whether anything is said of them.
+// sealed returns the encrypted credentials of an input; changed reports whether the input sets or clears them.
 func (s *service) sealed(tenant, id uuid.UUID, f *Fields) (credentials []byte, changed bool, err error) {
 	secret, changed, err := f.credentials()
 	if err != nil || secret == nil {
@@ -144,7 +144,7 @@ func (s *service) sealed(tenant, id uuid.UUID, f *Fields) (credentials []byte, c
 func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 	p := &Plugin{ID: uuid.Must(uuid.NewV7()), Name: in.Name, PluginType: in.PluginType, Enabled: in.Enabled, Config: json.RawMessage(`{}`), Env: map[string]string{},
 		DisplayName: in.Name, UseExistingExternalID: true}
-	in.Command.Set = true // a plugin has one
+	in.Command.Set = true // required for every plugin
 	if err := in.apply(p, s.Client.Commands); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 	return s.checked(ctx, &runnable{Plugin: *p, Credentials: credentials, Tenant: tenant}, "The plugin was added and enabled")
 }
 
-// checked asks a plugin whether it answers, and notes that.
+// checked tests whether a plugin responds, and records the result.
 func (s *service) checked(ctx context.Context, p *runnable, message string) (*Status, error) {
 	p.tested, p.releases = true, &plug.Known{Releases: &plug.Releases{}}
 	ping := s.ask(ctx, p, "ping", nil, nil)
@@ -255,7 +255,7 @@ func (s *service) test(ctx context.Context, id uuid.UUID) (*TestResult, error) {
 	return out, nil
 }
 
-// load reads a plugin to ask it; NotFound where there is none.
+// load reads a plugin for requests to it; NotFound if there is none.
 func (r *Runner) load(ctx context.Context, id uuid.UUID) (*runnable, error) {
 	var b pgx.Batch
 	var p *runnable

@@ -26,20 +26,20 @@ type SeriesInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// PreviewBody names what a plugin knows something of.
+// PreviewBody names an item of a plugin.
 type PreviewBody struct {
 	PluginID   uuid.UUID `json:"pluginId" format:"uuid"`
 	ExternalID string    `json:"externalId" minLength:"1" maxLength:"500" doc:"What the plugin calls it"`
 }
 
-// ApplyBody names what is to be written.
+// ApplyBody names the item and the fields to write.
 type ApplyBody struct {
 	PreviewBody
 	Fields []string `json:"fields,omitempty" nullable:"true" maxItems:"100" doc:"Only these, by the names that a preview has; null is all"`
 	DryRun bool     `json:"dryRun,omitempty" doc:"Write nothing, and say what would be written"`
 }
 
-// Preview is what would become of each field.
+// Preview says per field what applying would do.
 type Preview struct {
 	PluginID    uuid.UUID      `json:"pluginId"`
 	PluginName  string         `json:"pluginName"`
@@ -49,7 +49,7 @@ type Preview struct {
 	Summary     Summary        `json:"summary"`
 }
 
-// Summary counts the fields of a preview by their status.
+// Summary counts the fields of a preview by status.
 type Summary struct {
 	WillApply    int `json:"willApply"`
 	Locked       int `json:"locked"`
@@ -58,7 +58,7 @@ type Summary struct {
 	NotProvided  int `json:"notProvided"`
 }
 
-// preview makes one of fields.
+// preview builds a Preview from fields.
 func preview(p *Plugin, m *common, fields []FieldPreview) *Preview {
 	out := &Preview{PluginID: p.ID, PluginName: p.Name, ExternalID: m.ExternalID, ExternalURL: outward(m.ExternalURL), Fields: fields}
 	for _, f := range fields {
@@ -68,13 +68,13 @@ func preview(p *Plugin, m *common, fields []FieldPreview) *Preview {
 	return out
 }
 
-// Skipped is a field that was not written.
+// Skipped is a field that was not written, with the reason.
 type Skipped struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
 }
 
-// Applied is what was written, or would be.
+// Applied lists what was written, or would be by a dry run.
 type Applied struct {
 	Success       bool      `json:"success"`
 	Message       string    `json:"message"`
@@ -85,7 +85,7 @@ type Applied struct {
 	externalURL *string
 }
 
-// Report is what a dry run would have written.
+// Report lists what a dry run would have written.
 type Report struct {
 	Changes []Change `json:"changes" nullable:"false"`
 }
@@ -97,8 +97,8 @@ type Change struct {
 	After  any    `json:"after"`
 }
 
-// choose calls the write of every field that is to be written, and tells which those are; only are those that were
-// asked for, nil for all.
+// choose calls write of every field that applies, and lists the applied and skipped ones. only limits it to the
+// requested fields; nil means all.
 func choose(fields []FieldPreview, only []string) *Applied {
 	out := &Applied{Success: true, AppliedFields: []string{}, SkippedFields: []Skipped{}, DryRunReport: &Report{[]Change{}}}
 	for _, f := range fields {
@@ -115,7 +115,7 @@ func choose(fields []FieldPreview, only []string) *Applied {
 	return out
 }
 
-// checkFields looks for each name among the fields that a preview has.
+// checkFields rejects names that no field of a preview has.
 func checkFields(only []string, fields []FieldPreview) error {
 	for i, name := range only {
 		if !slices.ContainsFunc(fields, func(f FieldPreview) bool { return f.Field == name }) {
@@ -131,7 +131,7 @@ func (a *Applied) skipCover(reason string) {
 	a.SkippedFields = append(a.SkippedFields, Skipped{"cover", reason})
 }
 
-// said is the message about what was written.
+// said sets the message.
 func (a *Applied) said(verb string) {
 	switch len(a.AppliedFields) {
 	case 0:
@@ -143,7 +143,7 @@ func (a *Applied) said(verb string) {
 	}
 }
 
-// gives says why a plugin is not to be asked about a kind of things, nil where it is.
+// gives returns why the plugin provides no metadata of a kind, or nil.
 func (p *Plugin) gives(kind string) error {
 	if p.provides(kind) {
 		return nil
@@ -151,7 +151,7 @@ func (p *Plugin) gives(kind string) error {
 	return fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, kind)
 }
 
-// isFor says why a plugin is not to be asked about what is in a library, nil where it is.
+// isFor returns why the plugin is not for a library, or nil.
 func (p *Plugin) isFor(library uuid.UUID) error {
 	if p.serves(library) {
 		return nil
@@ -159,7 +159,7 @@ func (p *Plugin) isFor(library uuid.UUID) error {
 	return fault.New(fault.BadRequest, "The plugin %s is not for this library", p.Name)
 }
 
-// about is both.
+// about combines gives and isFor.
 func (p *Plugin) about(kind string, library uuid.UUID) error {
 	if err := p.gives(kind); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (p *Plugin) about(kind string, library uuid.UUID) error {
 	return p.isFor(library)
 }
 
-// subject reads a plugin and a series, and looks whether the one is for the other.
+// subject reads a plugin and a series, and checks that the plugin is for the series.
 func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *series.Details, error) {
 	var b pgx.Batch
 	var p *runnable
@@ -233,7 +233,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 	})
 }
 
-// apply asks a plugin for what it knows of a series, and writes it.
+// apply fetches a plugin's metadata of a series and writes it.
 func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
 	if err := checkFields(only, (&seriesMetadata{}).propose(&p.Plugin, d, &writes{})); err != nil {
 		return nil, err
@@ -269,14 +269,14 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 	return out, nil
 }
 
-// roomed takes a picture back that was not kept.
+// roomed marks the cover as skipped if it was not stored.
 func (a *Applied) roomed(picture []byte, kept int64) {
 	if picture != nil && kept == 0 {
 		a.skipCover("There is no room for more covers of plugins")
 	}
 }
 
-// picture is the cover at an address, nil where there is none or it cannot be used.
+// picture downloads a cover; nil if there is none or it is unusable.
 func (r *Runner) picture(ctx context.Context, address string, out *Applied) []byte {
 	if address == "" {
 		return nil
@@ -293,7 +293,7 @@ func (r *Runner) picture(ctx context.Context, address string, out *Applied) []by
 	return nil
 }
 
-// tellSeries says what was written.
+// tellSeries publishes what was written.
 func (r *Runner) tellSeries(ctx context.Context, p *runnable, d *series.Details, out *Applied) {
 	if len(out.AppliedFields) == 0 || out.DryRunReport != nil {
 		return
@@ -306,7 +306,7 @@ func (r *Runner) tellSeries(ctx context.Context, p *runnable, d *series.Details,
 	r.Publish(ctx, p.Tenant, told...)
 }
 
-// SearchTitle is what a plugin would be asked for.
+// SearchTitle is the search text that a plugin would get.
 type SearchTitle struct {
 	OriginalTitle string `json:"originalTitle"`
 	SearchTitle   string `json:"searchTitle" doc:"After the plugin's searchQueryTemplate and searchPreprocessingRules"`
@@ -331,8 +331,8 @@ func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*Searc
 	return p.title(d)
 }
 
-// clip is a text that is not too long to be searched for.
+// clip shortens a search text to its limit.
 func clip(text string) string { return clipTo(text, 500) }
 
-// clipTo is a text of at most n characters.
+// clipTo shortens a text to n characters.
 func clipTo(text string, n int) string { return cut.Chars(strings.TrimSpace(text), n) }

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// bookMetadata is what plugins say of a book.
+// bookMetadata is a plugin's metadata of a book.
 type bookMetadata struct {
 	common
 	ReleaseDate    *string  `json:"releaseDate"`
@@ -48,16 +48,16 @@ type bookMetadata struct {
 	} `json:"awards"`
 }
 
-// bookWrites is what is to be written into a book.
+// bookWrites collects what to write to a book.
 type bookWrites struct {
 	body  book.MetadataBody
 	given reference.Given
-	cover string // address
+	cover string // URL
 
-	genres, tags []string // nil stays
+	genres, tags []string // nil: unchanged
 }
 
-// cover is the address of the picture: coverUrl, else the first large one of covers, else the first of all.
+// cover returns the cover's URL: coverUrl, else the first large one of covers, else the first one.
 func (m *bookMetadata) cover() *string {
 	if len(m.Covers) == 0 || m.CoverURL != nil && *m.CoverURL != "" {
 		return m.CoverURL
@@ -71,13 +71,13 @@ func (m *bookMetadata) cover() *string {
 	return &m.Covers[best].URL
 }
 
-// aBook is a book with what it is called elsewhere.
+// aBook is a book with its references.
 type aBook struct {
 	*book.Details
 	elsewhere reference.OfBook
 }
 
-// propose compares a book with what a plugin says of it; what is to be written comes into w by the fields' write.
+// propose compares a book with a plugin's metadata. The write functions of the returned fields fill w.
 func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPreview {
 	now := d.Metadata
 	if now == nil {
@@ -120,7 +120,7 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 			if f.current == nil {
 				return
 			}
-			switch f.field { // in this order: what is said of month and day comes after
+			switch f.field { // in this order: month and day depend on the year
 			case "year":
 				outdated(&body.Month, now.Month, month, now.Locks["monthLock"])
 				outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
@@ -148,16 +148,16 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	return all.fields
 }
 
-// outdated clears the month or day of another date than the one that is written: where what it is now is not said of
-// that, and not locked.
+// outdated clears the month or day if the new date does not contain it and it is not locked: it belongs to the old
+// date.
 func outdated(into *httpapi.Optional[int32], current *int32, said *float64, locked bool) {
 	if current != nil && !locked && (said == nil || *said != float64(*current)) {
 		*into = httpapi.Optional[int32]{Set: true}
 	}
 }
 
-// released is when the book came out, by year and releaseDate (2001-02-15, perhaps with a time, 2001-02 or 2001). Month
-// and day belong to the year that the book has, or gets.
+// released returns the release date from year and releaseDate (2001-02-15, optionally with a time, 2001-02 or 2001).
+// Month and day count only with the year that the book has or gets.
 func (m *bookMetadata) released(now *book.Metadata) (year, month, day *float64) {
 	year = m.Year
 	if m.ReleaseDate == nil {
@@ -187,8 +187,8 @@ func (m *bookMetadata) released(now *book.Metadata) (year, month, day *float64) 
 	return year, nil, nil
 }
 
-// peopleBeside are people beside those who stay as they are: whoever has a role that is locked, and the translators
-// where authors names none, since they are a field of their own. It is nil where the plugin names nobody else.
+// peopleBeside returns the plugin's people together with those who stay: people with a locked role, and the translators
+// if authors names none, as they are a field of their own. It returns nil if the plugin names nobody else.
 func (m *bookMetadata) peopleBeside(now *book.Metadata) []book.AuthorBody {
 	people := m.people()
 	stays := func(role string) bool {
@@ -207,7 +207,7 @@ func (m *bookMetadata) peopleBeside(now *book.Metadata) []book.AuthorBody {
 	return people
 }
 
-// proposeOthers are prizes, numbers of the book trade, and what the book is called elsewhere.
+// proposeOthers adds awards, ISBNs and references.
 func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhere *reference.OfBook, w *bookWrites) {
 	var awards []book.AwardBody
 	for _, a := range m.Awards {
@@ -238,7 +238,7 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhe
 	m.proposeCover(all, m.cover(), &w.cover)
 }
 
-// bookSubject reads a plugin and a book, and looks whether the one is for the other.
+// bookSubject reads a plugin and a book, and checks that the plugin is for the book.
 func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *aBook, error) {
 	var b pgx.Batch
 	var p *runnable
@@ -293,7 +293,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 		})
 }
 
-// applyBook asks a plugin for what it knows of a book, and writes it.
+// applyBook fetches a plugin's metadata of a book and writes it.
 func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
 	if err := checkFields(only, (&bookMetadata{}).propose(&p.Plugin, d, &bookWrites{})); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// withoutTail is a text that was perhaps cut off within a secret, without the beginning of that.
+// withoutTail removes a beginning of the secret from the end of a text that may have been cut off within it.
 func withoutTail(text, secret string) string {
 	whole := strings.TrimRight(text, "…)")
 	for n := len(secret) - 1; n >= 4; n-- {
@@ -22,11 +22,11 @@ func withoutTail(text, secret string) string {
 	return text
 }
 
-// maxDepth bounds how deep what is stored lies within itself: the database's own bound is a matter of its stack.
+// maxDepth limits the nesting of stored JSON; the database's own limit depends on its stack.
 const maxDepth = 100
 
-// storable is a manifest that the database takes and that can be read again: what plugins write may hold NUL, halves of
-// characters, or other types than a manifest has.
+// storable returns a manifest that the database accepts and that can be decoded again: plugins may send NUL, halves of
+// surrogate pairs, or other types than a manifest has.
 func storable(raw json.RawMessage) (json.RawMessage, *plug.Fault) {
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
@@ -45,7 +45,7 @@ func storable(raw json.RawMessage) (json.RawMessage, *plug.Fault) {
 	return data, nil
 }
 
-// depth is how many lists and objects of a value lie within each other.
+// depth returns the nesting depth of lists and objects.
 func depth(v any) (n int) {
 	switch v := v.(type) {
 	case []any:

@@ -11,20 +11,20 @@ import (
 	"github.com/longbox/longbox/shared/domain/strategy"
 )
 
-// conditions are those of automatic matching, as libraries and plugins have them.
+// conditions are the conditions of automatic matching, of libraries and plugins.
 type conditions struct {
 	Mode  string `json:"mode"`
 	Rules []rule `json:"rules"`
 }
 
-// rule demands something of a field.
+// rule is a condition on one field.
 type rule struct {
 	Field    string `json:"field"`
 	Operator string `json:"operator"`
 	Value    any    `json:"value"`
 }
 
-// unmet is the rule that a context does not meet, nil where the conditions are met. None are met by everything.
+// unmet returns the first rule that a context fails, nil if the conditions hold. Without rules they always hold.
 func unmet(raw json.RawMessage, context map[string]any) (*rule, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -49,10 +49,10 @@ func unmet(raw json.RawMessage, context map[string]any) (*rule, error) {
 	return last, nil
 }
 
-// maxMatched is how much of a text a regular expression looks at, in bytes.
+// maxMatched is how many bytes of a text a regular expression sees.
 const maxMatched = 4 << 10
 
-// met tells whether the rule is met. What is missing meets nothing but what it is not to be.
+// met reports whether the rule holds. A missing value satisfies only negative rules.
 func (r *rule) met(context map[string]any) bool {
 	value, there := lookup(context, r.Field)
 	empty := !there || value == nil || value == "" || isEmpty(value)
@@ -105,15 +105,15 @@ func (r *rule) met(context map[string]any) bool {
 	return false
 }
 
-// lookup finds a field by its path. Names may be written in snake_case; externalIds.count is how many there are, and
-// externalIds.<source> the id.
+// lookup finds a field by its path. Names may be in snake_case; externalIds.count is the number of ids, and
+// externalIds.<source> the id of a source.
 func lookup(context map[string]any, path string) (any, bool) {
 	if rest, ok := strings.CutPrefix(camel(path), "externalIds."); ok {
 		ids, _ := context["externalIds"].(map[string]any)
 		if rest == "count" {
 			return float64(len(ids)), true
 		}
-		source := path[strings.IndexByte(path, '.')+1:] // as it is written
+		source := path[strings.IndexByte(path, '.')+1:] // in its original spelling
 		id, ok := ids[source].(map[string]any)
 		if !ok {
 			return nil, false
@@ -137,7 +137,7 @@ func lookup(context map[string]any, path string) (any, bool) {
 	return at, true
 }
 
-// camel is a name in snake_case in camelCase.
+// camel converts snake_case to camelCase.
 func camel(name string) string {
 	var out strings.Builder
 	up := false
@@ -160,7 +160,7 @@ func isEmpty(v any) bool {
 	return ok && len(list) == 0
 }
 
-// text is a value as a text, the same for a number and its digits; that of a list has its elements with commas between.
+// text returns a value as text, the same for a number and its digits; the elements of a list are joined by commas.
 func text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -176,11 +176,11 @@ func text(v any) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	data, _ := json.Marshal(v) // of what was read from JSON: never fails
+	data, _ := json.Marshal(v) // cannot fail: it was decoded from JSON
 	return string(data)
 }
 
-// listed are the texts of a list, or the one of a single value.
+// listed returns the texts of a list, or of a single value.
 func listed(v any) []string {
 	list, ok := v.([]any)
 	if !ok {

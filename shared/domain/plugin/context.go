@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/series"
 )
 
-// contextOf is what templates and conditions know of a series: the record of it, with plain lists of names, and whether
-// each field is locked.
+// contextOf returns the variables of templates and conditions: the record of a series, with plain lists of names, and
+// whether each field is locked.
 func contextOf(d *series.Details) (map[string]any, error) {
 	data, err := json.Marshal(d.Metadata)
 	if err != nil {
@@ -51,7 +51,7 @@ func contextOf(d *series.Details) (map[string]any, error) {
 	return map[string]any{"type": "series", "seriesId": d.ID.String(), "bookCount": float64(d.BookCount), "metadata": metadata, "externalIds": ids, "customMetadata": custom}, nil
 }
 
-// deref is a text, or nil.
+// deref returns the text, or nil.
 func deref(s *string) any {
 	if s == nil {
 		return nil

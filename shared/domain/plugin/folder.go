@@ -11,9 +11,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// SweepFolders removes the folders of plugins that are no more, and of plugins that their users have given up or who
-// are no more, of every tenant that there is; it tells how many. What is of a tenant that this database does not know
-// stays: it may be another installation's, or one that is about to be restored. Several may call it at once.
+// SweepFolders deletes the folders of deleted plugins, and of plugins whose users have given them up or were deleted,
+// for every existing tenant. It returns their number. Folders of tenants that this database does not know stay: they
+// may belong to another installation, or to a tenant about to be restored. Concurrent calls are safe.
 func SweepFolders(ctx context.Context, system *db.DB, client *plug.Client) (removed int, err error) {
 	if !client.Keeps() {
 		return 0, nil
@@ -35,8 +35,8 @@ func SweepFolders(ctx context.Context, system *db.DB, client *plug.Client) (remo
 	}
 }
 
-// unused are those of some folders that nobody will use again. Who is told of a folder before the database is asked
-// finds what it is of there, unless it is gone: ids are never given twice.
+// unused returns the folders that nobody will use again. Folders must be listed before the database is queried: then
+// the owner of a folder is found unless it is gone, as ids are never reused.
 func unused(ctx context.Context, system *db.DB, all []plug.Folder) (gone []plug.Folder, failures error) {
 	ids := map[uuid.UUID][]uuid.UUID{}
 	for _, f := range all {

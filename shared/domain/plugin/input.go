@@ -24,16 +24,17 @@ type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// Variable is one of a plugin's environment.
+// Variable is an environment variable of a plugin.
 type Variable struct {
 	Key   string  `json:"key"`
 	Value *string `json:"value"`
 }
 
-// Variables are values by name, as a plugin's record has them, or a list of names with values.
+// Variables are environment variables: an object of values by name, as in a plugin's record, or a list of names with
+// values.
 type Variables struct {
 	list      []Variable
-	malformed bool // it is neither
+	malformed bool // neither form
 }
 
 const (
@@ -42,7 +43,7 @@ const (
 	maxVariableValue = 10_000
 )
 
-// UnmarshalJSON understands both forms; what is neither is refused where the rest is checked.
+// UnmarshalJSON accepts both forms; validation rejects anything else later.
 func (v *Variables) UnmarshalJSON(data []byte) error {
 	*v = Variables{}
 	if json.Unmarshal(data, &v.list) == nil {
@@ -56,7 +57,7 @@ func (v *Variables) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema is a description of the two forms.
+// Schema describes both forms.
 func (Variables) Schema(huma.Registry) *huma.Schema {
 	most, longest, longestName := maxVariables, maxVariableValue, maxVariableName
 	value := &huma.Schema{Type: huma.TypeString, MaxLength: &longest}
@@ -68,7 +69,7 @@ func (Variables) Schema(huma.Registry) *huma.Schema {
 	}}}
 }
 
-// Fields are what administrators say of a plugin; what is absent stays, or is the default of a new one.
+// Fields are the settings of a plugin; an absent field stays, or has the default of a new plugin.
 type Fields struct {
 	DisplayName              httpapi.Optional[string]              `json:"displayName,omitempty" maxLength:"200"`
 	Description              httpapi.Optional[string]              `json:"description,omitempty" maxLength:"5000"`
@@ -102,22 +103,22 @@ type NewBody struct {
 	Fields
 }
 
-// Bounds of a plugin's settings, in bytes.
+// Size limits of a plugin's settings, in bytes.
 const (
 	maxConfig      = 64 << 10
 	maxCredentials = 16 << 10
 	maxArg         = 4000
 )
 
-// check collects what is wrong with an input.
+// check collects validation errors of an input.
 type check struct{ bad []fault.Field }
 
 func (c *check) add(field, format string, args ...any) {
 	c.bad = append(c.bad, fault.Field{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// apply is the plugin after a change, checked; what it is given by default stands in p before. allowed are the
-// operator's.
+// apply validates the change and applies it to p, which holds the defaults or the old values; allowed are the
+// operator's commands.
 func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
 	var c check
 	p.DisplayName, p.Description = f.DisplayName.Or(p.DisplayName), f.Description.OrNil(p.Description)
@@ -146,7 +147,7 @@ func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
 	return fault.InvalidFields(c.bad)
 }
 
-// process is how the plugin is started.
+// process applies the settings of the process.
 func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 	p.Command, p.Args = f.Command.Or(p.Command), orNone(f.Args.Or(p.Args))
 	if f.Command.Set && !allowed.Allow(p.Command) {
@@ -198,7 +199,7 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 	}
 }
 
-// rights are what the plugin is for.
+// rights applies libraries, scopes and permissions.
 func (f *Fields) rights(p *Plugin, c *check) {
 	p.LibraryIDs, p.Scopes, p.Permissions = orNone(f.LibraryIDs.Or(p.LibraryIDs)), orNone(f.Scopes.Or(p.Scopes)), orNone(f.Permissions.Or(p.Permissions))
 	for _, l := range []struct {
@@ -224,7 +225,7 @@ func (f *Fields) rights(p *Plugin, c *check) {
 	}
 }
 
-// matching is how series are found in what the plugin knows.
+// matching applies the settings for matching series.
 func (f *Fields) matching(p *Plugin, c *check) {
 	p.UseExistingExternalID = f.UseExistingExternalID.Or(p.UseExistingExternalID)
 	if f.AutoMatchConditions.Set {
@@ -254,7 +255,7 @@ func (f *Fields) matching(p *Plugin, c *check) {
 	}
 }
 
-// credentials are those to keep, nil for none; changed tells whether anything is said of them.
+// credentials returns the new credentials, nil for none; changed reports whether the input sets or clears them.
 func (f *Fields) credentials() (secret []byte, changed bool, err error) {
 	if !f.Credentials.Set {
 		return nil, false, nil
@@ -284,7 +285,7 @@ func isObject(v any) bool {
 	return ok
 }
 
-// orNone makes an array of no elements of what would be written as null.
+// orNone replaces a nil list, which would be written as null.
 func orNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Job is what is done to a library by a schedule, and how it went last.
+// Job is a scheduled job of a library, with the result of its last run.
 type Job struct {
 	ID             uuid.UUID  `json:"id" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
@@ -39,10 +39,10 @@ const (
 	both       = "series_and_books"
 )
 
-// refreshType is the one type of jobs.
+// refreshType is the only type of job.
 const refreshType = "metadata_refresh"
 
-// JobConfig says what a job asks which plugin for.
+// JobConfig says what a job requests from which plugin.
 type JobConfig struct {
 	Type                      string   `json:"type" enum:"metadata_refresh"`
 	Provider                  string   `json:"provider" minLength:"1" maxLength:"110" doc:"The name of a plugin, also with plugin: before it" example:"plugin:example"`
@@ -56,7 +56,7 @@ type JobConfig struct {
 	MaxConcurrency            int32    `json:"maxConcurrency" required:"false" minimum:"1" maximum:"16" doc:"Requests to the plugin at once; 4 where absent"`
 }
 
-// UnmarshalJSON understands both spellings of the members.
+// UnmarshalJSON accepts both spellings of the names.
 func (c *JobConfig) UnmarshalJSON(data []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -75,10 +75,10 @@ func (c *JobConfig) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(c))
 }
 
-// plugin is the name of the plugin that is asked.
+// plugin returns the name of the plugin.
 func (c *JobConfig) plugin() string { return strings.TrimPrefix(c.Provider, sourcePrefix) }
 
-// kinds are what is asked about, in this order.
+// kinds returns the kinds of items, in the order of the run.
 func (c *JobConfig) kinds() []string {
 	switch c.Scope {
 	case booksOnly:
@@ -89,7 +89,7 @@ func (c *JobConfig) kinds() []string {
 	return []string{"series"}
 }
 
-// fields are those of a kind that may be written, nil for all.
+// fields returns the fields of a kind that may be written, nil for all.
 func (c *JobConfig) fields(kind string) []string {
 	if kind == "book" {
 		return chosen(kind, c.BookFieldGroups, c.BookExtraFields)
@@ -97,7 +97,7 @@ func (c *JobConfig) fields(kind string) []string {
 	return chosen(kind, c.FieldGroups, c.ExtraFields)
 }
 
-// settle gives what is absent its default, and says what is wrong; at is its name in the body.
+// settle sets defaults and validates; at is the config's path in the body.
 func (c *JobConfig) settle(at string, bad *check) {
 	if c.Scope == "" {
 		c.Scope = seriesOnly
@@ -155,7 +155,7 @@ type NewJob struct {
 	Config       JobConfig `json:"config"`
 }
 
-// job is the job, checked.
+// job returns the validated job.
 func (n *NewJob) job(library uuid.UUID) (*Job, error) {
 	var bad check
 	out := &Job{ID: uuid.Must(uuid.NewV7()), LibraryID: library, CronSchedule: n.CronSchedule, Timezone: zoneOf(n.Timezone, &bad), Enabled: n.Enabled == nil || *n.Enabled, Config: n.Config}
@@ -165,7 +165,7 @@ func (n *NewJob) job(library uuid.UUID) (*Job, error) {
 	return out, fault.InvalidFields(bad.bad)
 }
 
-// JobChange is what is sent of a job; config is replaced as a whole.
+// JobChange changes a job; config is replaced as a whole.
 type JobChange struct {
 	Name         httpapi.Optional[string]    `json:"name,omitempty" maxLength:"200"`
 	CronSchedule httpapi.Optional[string]    `json:"cronSchedule,omitempty" minLength:"1" maxLength:"200" doc:"null leaves it as it is, as of enabled and config"`
@@ -174,7 +174,7 @@ type JobChange struct {
 	Config       httpapi.Optional[JobConfig] `json:"config,omitempty"`
 }
 
-// check looks at what was sent, and gives what is absent in the config its default.
+// check validates the change and sets defaults in the config.
 func (c *JobChange) check() error {
 	var bad check
 	if c.CronSchedule.Value != nil {
@@ -191,7 +191,7 @@ func (c *JobChange) check() error {
 	return fault.InvalidFields(bad.bad)
 }
 
-// nameOf is the name that was given to a job, else one made of its plugin's; empty where there is no config.
+// nameOf returns the given name of a job, else one made of its plugin's; empty if there is no config.
 func nameOf(name *string, c *JobConfig, bad *check) string {
 	if name != nil && strings.TrimSpace(*name) != "" {
 		if !book.Printable(name) || utf8.RuneCountInString(*name) > 200 {
@@ -205,7 +205,7 @@ func nameOf(name *string, c *JobConfig, bad *check) string {
 	return nameless + c.plugin()
 }
 
-// nameless is what the name of a job that was given none begins with; the plugin's follows.
+// nameless is the prefix of a default job name; the plugin's name follows.
 const nameless = "Metadata of "
 
 func checkCron(expression string, bad *check) {
@@ -214,7 +214,7 @@ func checkCron(expression string, bad *check) {
 	}
 }
 
-// zoneOf is a time zone, nil where none is named.
+// zoneOf returns the time zone, nil if none is named.
 func zoneOf(name *string, bad *check) *string {
 	if name == nil || strings.TrimSpace(*name) == "" {
 		return nil

@@ -22,7 +22,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 	reading := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesRead}
 	}
-	writing := func(method, path, id, summary string) httpapi.Op { // a job is about all that is in the library
+	writing := func(method, path, id, summary string) httpapi.Op { // a job covers all of the library
 		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.ForAll()
 	}
 	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "The names for several fields of metadata that a job may have"),

@@ -15,25 +15,25 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// item is a series or a book that a plugin is to be asked about.
+// item is a series or book to ask a plugin about.
 type item struct {
 	ID       uuid.UUID `json:"id" db:"id"`
 	SeriesID uuid.UUID `json:"seriesId" db:"series_id"`
-	External string    `json:"externalId,omitempty" db:"external"` // what the plugin calls it, "" where that is to be found
-	Tries    int       `json:"tries,omitempty" db:"-"`             // that came to nothing through no fault of its own
+	External string    `json:"externalId,omitempty" db:"external"` // id at the plugin, "" if it must be searched for
+	Tries    int       `json:"tries,omitempty" db:"-"`             // failures that were not the item's fault
 }
 
-// candidate is an item as a library has it.
+// candidate is an item of a library.
 type candidate struct {
 	item
 	Title  string `db:"title"`  // of the series
-	Place  string `db:"place"`  // the items of a library are in the order of this
-	NoID   bool   `db:"no_id"`  // it would have to be searched for, and is not to be
-	Recent bool   `db:"recent"` // it was looked at a short time ago
+	Place  string `db:"place"`  // sort key of the run: items are processed in this order
+	NoID   bool   `db:"no_id"`  // no id, and searching is disabled
+	Recent bool   `db:"recent"` // refreshed a short time ago
 }
 
-// candidates is SQL for the series or the books of the library $1 with what the plugin $2 calls them: as $3 says only
-// those that it calls something, and as $4 not what was looked at within so many seconds; $5 is whether the id counts.
+// candidates is SQL for the series or books of library $1 with their ids at plugin $2. $3 selects only those with an
+// id, $4 excludes those refreshed within that many seconds, and $5 says whether the stored id is used.
 func candidates(kind string) string {
 	table, place, series, title, there := "series", "path", "i.id", "i.title", ""
 	if kind == "book" {
@@ -46,12 +46,12 @@ func candidates(kind string) string {
 		where i.tenant_id = app.tenant() and i.library_id = $1%[5]s`, series, title, place, table, there)
 }
 
-// arguments are those of candidates.
+// arguments returns the arguments of candidates.
 func (c *JobConfig) arguments(p *Plugin, library uuid.UUID) []any {
 	return []any{library, sourcePrefix + p.Name, c.ExistingSourceIDsOnly, c.SkipRecentlySyncedWithinS, c.ExistingSourceIDsOnly || p.UseExistingExternalID}
 }
 
-// SQL for the next of the candidates after the place $6, $7 at most; how many there are; and the first $6 to ask about.
+// SQL for at most $7 candidates after the place $6; for their counts; and for a sample of $6.
 func nextOf(kind string) string {
 	place := "i.path"
 	if kind == "book" {
@@ -66,17 +66,18 @@ func countOf(kind string) string {
 		from (` + candidates(kind) + ") c"
 }
 
-// sampleOf leaves out what would have to be searched for but of the series $7, null for none.
+// sampleOf selects a sample of $6; of the candidates that must be searched for, only those in the series $7 (null:
+// all).
 func sampleOf(kind string) string {
 	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent and ($7::uuid[] is null or c.external <> '' or c.series_id = any($7)) order by c.place limit $6"
 }
 
-// searchedOf are $6 of the series of which something would have to be searched for, in no order, and how much.
+// searchedOf selects $6 random series with candidates that must be searched for, and the number of these candidates.
 func searchedOf(kind string) string {
 	return "select c.series_id, count(*) as items from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' group by 1 order by md5(c.series_id::text) limit $6"
 }
 
-// plan says why a job cannot ask a plugin about what is in a library, nil where it can.
+// plan returns why a job cannot ask a plugin about a library, or nil.
 func (c *JobConfig) plan(p *Plugin, library uuid.UUID) error {
 	if p == nil || p.PluginType != system {
 		return fault.New(fault.BadRequest, "There is no plugin %q", c.plugin())
@@ -92,16 +93,16 @@ func (c *JobConfig) plan(p *Plugin, library uuid.UUID) error {
 	return nil
 }
 
-// answer is what a plugin has said of an item.
+// answer is the result for one item.
 type answer struct {
 	seriesTitle string
-	bookTitle   *string  // of a book
-	done        *Applied // nil where the plugin does not know it
-	why         string   // then
+	bookTitle   *string  // for a book
+	done        *Applied // nil if the plugin does not know it
+	why         string   // the reason if done is nil
 }
 
-// askAbout asks a plugin about an item of a kind, and writes some fields of it, nil for all; a dry one writes nothing
-// and has no patience.
+// askAbout asks a plugin about an item and writes the fields in only, nil for all. A dry run writes nothing and does
+// not use the longer timeout of tasks.
 func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i *item, only []string, dry bool) (*answer, error) {
 	if kind == "book" {
 		return r.askAboutBook(ctx, plugin, i, only, dry)
@@ -148,7 +149,7 @@ func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, on
 	return out, foundAlready(err, id)
 }
 
-// matchableBook is matchable for a book, with its series.
+// matchableBook is matchable for a book, and also returns its series.
 func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, patient bool) (p *runnable, d *aBook, s *series.Details, sure float64, err error) {
 	var b pgx.Batch
 	var threshold string
@@ -176,11 +177,11 @@ func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, p
 	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
 }
 
-// findBook is find for a book: by its ISBN, where it has one, its title and first author. An answer without a score
-// counts as sure where it is the only one to an ISBN.
+// findBook is find for a book: by its ISBN, if it has one, its title and first author. A result without a score counts
+// as certain if it is the only one for an ISBN.
 func (r *Runner) findBook(ctx context.Context, p *runnable, d *aBook, s *series.Details, sure float64) (best *SearchResult, why string, a *asked) {
 	query := d.Title
-	if !strings.Contains(strings.ToLower(query), strings.ToLower(s.Metadata.Title)) { // Volume 3
+	if !strings.Contains(strings.ToLower(query), strings.ToLower(s.Metadata.Title)) { // for example "Volume 3"
 		query = s.Metadata.Title + " " + query
 	}
 	query = clip(query)

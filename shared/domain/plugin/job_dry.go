@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// DryRunBody says what to try.
+// DryRunBody configures a dry run.
 type DryRunBody struct {
 	ConfigOverride *JobConfig `json:"configOverride,omitempty" doc:"Instead of the job's"`
 	SampleSize     *int32     `json:"sampleSize,omitempty" nullable:"true" minimum:"1" maximum:"20" doc:"5 where absent"`
@@ -31,7 +31,7 @@ type DryRun struct {
 	Sample                   []Delta `json:"sample" nullable:"false"`
 }
 
-// Delta is what would become of a series or a book.
+// Delta is the change of one series or book.
 type Delta struct {
 	SeriesID   uuid.UUID             `json:"seriesId"`
 	SeriesName string                `json:"seriesName"`
@@ -47,11 +47,11 @@ type ValueDelta struct {
 	After  any `json:"after"`
 }
 
-// Bounds of a dry run: who asked for it waits.
+// Limits of a dry run: a person waits for the response.
 const (
 	dryRunTime  = 20 * time.Second
 	dryRunSize  = 5
-	dryRunLooks = 500 // series that are looked at for whether they meet conditions
+	dryRunLooks = 500 // series that are checked against conditions
 )
 
 // sampled is an item with its kind.
@@ -97,7 +97,7 @@ func (s *service) dryRun(ctx context.Context, library, id uuid.UUID, in *DryRunB
 	return out, out.ask(ctx, s.Runner, p.ID, config, sample)
 }
 
-// choose counts what the job would ask about, and chooses some of it, of each kind.
+// choose counts the items that the job would ask about, and picks a sample of each kind.
 func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *runnable, library uuid.UUID, size int) (sample []sampled, err error) {
 	var b pgx.Batch
 	kinds := config.kinds()
@@ -105,7 +105,7 @@ func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *
 		Eligible int64 `db:"eligible"`
 		NoID     int64 `db:"no_id"`
 		Recent   int64 `db:"recent"`
-		Searched int64 `db:"searched"` // of those that are eligible
+		Searched int64 `db:"searched"` // how many of the eligible ones
 	}, len(kinds))
 	searched := make([][]searchedSeries, len(kinds))
 	some := make([][]candidate, len(kinds))
@@ -143,7 +143,7 @@ func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *
 	return sample, nil
 }
 
-// ask asks the plugin about the sample. What it is not asked about in time is left out.
+// ask asks the plugin about the sample. Items that do not fit the time limit are left out.
 func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config *JobConfig, sample []sampled) error {
 	limited, cancel := context.WithTimeout(ctx, dryRunTime)
 	defer cancel()
@@ -151,7 +151,7 @@ func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config 
 	g, limited := errgroup.WithContext(limited)
 	g.SetLimit(int(config.MaxConcurrency))
 	for n := range sample {
-		caller := *auth.CallerOf(ctx) // each transaction writes into its own
+		caller := *auth.CallerOf(ctx) // each transaction writes into its own copy
 		g.Go(func() (err error) {
 			if limited.Err() != nil {
 				return nil
@@ -173,7 +173,7 @@ func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config 
 	return ctx.Err()
 }
 
-// delta tells of an answer, or of what kept the plugin from giving one; nil of what was removed meanwhile.
+// delta describes the result or error for an item; nil if the item was deleted meanwhile.
 func (i *sampled) delta(a *answer, err error) (*Delta, error) {
 	var f *fault.Error
 	switch {

@@ -7,14 +7,14 @@ import (
 	"github.com/longbox/longbox/shared/domain/series"
 )
 
-// FieldGroup is a name for several fields of metadata. A series has some of them, a book others.
+// FieldGroup is a name for several metadata fields. Some exist only for series, some only for books.
 type FieldGroup struct {
 	ID     string   `json:"id"`
 	Label  string   `json:"label"`
 	Fields []string `json:"fields" nullable:"false"`
 }
 
-// fieldGroups have all fields that a preview has, each once.
+// fieldGroups contain every field of a preview exactly once.
 var fieldGroups = []FieldGroup{
 	{"titles", "Titles", []string{"title", "alternateTitles", "subtitle", "originalTitle"}},
 	{"summary", "Summary", []string{"summary"}},
@@ -29,7 +29,7 @@ var fieldGroups = []FieldGroup{
 	{"cover", "Cover", []string{"cover"}},
 }
 
-// groupOf is the group with an id, nil of none.
+// groupOf returns the group with an id, or nil.
 func groupOf(id string) *FieldGroup {
 	if i := slices.IndexFunc(fieldGroups, func(g FieldGroup) bool { return g.ID == id }); i >= 0 {
 		return &fieldGroups[i]
@@ -37,7 +37,7 @@ func groupOf(id string) *FieldGroup {
 	return nil
 }
 
-// fieldsOf are the names of all fields of a kind, series or book.
+// fieldsOf returns the names of all fields of a kind, series or book.
 func fieldsOf(kind string) (names []string) {
 	fields := (&seriesMetadata{}).propose(&Plugin{}, &series.Details{}, &writes{})
 	if kind == "book" {
@@ -49,7 +49,7 @@ func fieldsOf(kind string) (names []string) {
 	return names
 }
 
-// chosen are the fields of a kind that groups and extra fields name; nil, which is all, where they name nothing.
+// chosen returns the fields of a kind that groups and extra fields select; nil, meaning all, if nothing is selected.
 func chosen(kind string, groups, extra []string) []string {
 	if len(groups)+len(extra) == 0 {
 		return nil

@@ -20,30 +20,30 @@ import (
 )
 
 // A run of a job goes through the series of its library, then through the books, in the order of their paths. It works
-// for a while, then lets other tasks have the worker and goes on behind them; what it has done is kept all the time, so
-// that it goes on there also where its worker was killed. Of one plugin one run works at a time.
+// for a while, then yields the worker to other tasks and continues after them. Its checkpoint is stored continuously,
+// so that it also continues there after its worker was killed. Only one run per plugin works at a time.
 const (
-	runFor     = time.Minute      // before it lets others have the worker
-	turnAfter  = 15 * time.Second // it looks again whether another run of the plugin has ended
-	atOnce     = 100              // items that are read at once
-	mostFaults = 5                // one after the other; then the run is tried again later
+	runFor     = time.Minute      // before it yields the worker
+	turnAfter  = 15 * time.Second // interval of checks whether another run of the plugin has ended
+	atOnce     = 100              // items per batch
+	mostFaults = 5                // in a row; then the run is retried later
 	saveAfter  = time.Second
 )
 
-// refreshing is where a run goes on. The config is what it was at the start.
+// refreshing is the checkpoint of a run. The config is the one at its start.
 type refreshing struct {
 	Library  uuid.UUID `json:"library"`
 	Config   JobConfig `json:"config"`
-	Kind     int       `json:"kind"`  // the number of what is gone through now, see kinds
-	After    string    `json:"after"` // of that; everything up to here is done, but for
+	Kind     int       `json:"kind"`  // index into kinds
+	After    string    `json:"after"` // place within the kind; all items up to it are done, except those below
 	Left     []item    `json:"left"`
 	Counts   refreshed `json:"counts"`
-	Since    time.Time `json:"since"` // it waits, for the rate limit
+	Since    time.Time `json:"since"` // when it began to wait for the rate limit
 	Waits    int       `json:"waits"`
 	Refusals int       `json:"refusals"`
 }
 
-// refreshed is what came of a run.
+// refreshed counts the results of a run.
 type refreshed struct {
 	Total          int64 `json:"total"`
 	Updated        int64 `json:"updated"`
@@ -54,12 +54,12 @@ type refreshed struct {
 	Failed         int64 `json:"failed"`
 }
 
-// done is how many items have been gone through.
+// done returns the number of processed items.
 func (r *refreshed) done() int64 {
 	return r.Updated + r.Unchanged + r.NoID + r.RecentlySynced + r.NotFound + r.Failed
 }
 
-// message tells people.
+// message returns the result for people.
 func (r *refreshed) message() string {
 	out := fmt.Sprintf("%d of %d updated, %d as they were", r.Updated, r.done(), r.Unchanged)
 	for _, c := range []struct {
@@ -73,12 +73,12 @@ func (r *refreshed) message() string {
 	return out
 }
 
-// refresh is a run of a job in the hands of a worker.
+// refresh is a run while a worker executes it.
 type refresh struct {
 	*Runner
 	held  task.Held
 	job   uuid.UUID
-	until time.Time // it works
+	until time.Time // end of its turn
 
 	plugin *Plugin
 	only   []string // fields of the kind, nil for all
@@ -86,11 +86,11 @@ type refresh struct {
 	mu     sync.Mutex
 	at     refreshing
 	saved  time.Time
-	faults int   // one after the other
-	stop   error // why no more items are begun
+	faults int   // in a row
+	stop   error // why no more items are started
 }
 
-// Refresh is the handler of refresh_library_metadata tasks.
+// Refresh handles refresh_library_metadata tasks.
 func (r *Runner) Refresh(ctx context.Context, h task.Held) (any, error) {
 	var in jobParams
 	if err := json.Unmarshal(h.Params, &in); err != nil {
@@ -110,7 +110,7 @@ func (r *Runner) Refresh(ctx context.Context, h task.Held) (any, error) {
 	return nil, err
 }
 
-// begin reads where the run goes on, or begins it.
+// begin resumes the run from its checkpoint, or starts it.
 func (w *refresh) begin(ctx context.Context) error {
 	if w.held.Place != nil {
 		return errors.Join(w.held.Resume(&w.at), w.record(ctx, task.Running, ""))
@@ -144,7 +144,7 @@ func (w *refresh) begin(ctx context.Context) error {
 	return errors.Join(w.record(ctx, task.Running, ""), w.save(ctx))
 }
 
-// record writes how the run is into the job. NotFound where that was deleted.
+// record stores the status of the run in the job. NotFound if the job was deleted.
 func (w *refresh) record(ctx context.Context, status, message string) error {
 	n, err := db.Exec(ctx, w.Database, `update library_job set task_id = $2, last_run_status = $3, last_run_message = nullif($4, ''),
 		last_run_at = case when $3 = 'running' and last_run_status is distinct from 'running' then now() else last_run_at end
@@ -155,11 +155,11 @@ func (w *refresh) record(ctx context.Context, status, message string) error {
 	return err
 }
 
-// save keeps where the run is, and tells listeners.
+// save stores the checkpoint and publishes the progress.
 func (w *refresh) save(ctx context.Context) error {
 	w.saved = time.Now()
 	c := &w.at.Counts
-	c.Total = max(c.Total, c.done()) // some have come meanwhile
+	c.Total = max(c.Total, c.done()) // items may have been added
 	var b pgx.Batch
 	if err := task.QueueProgress(&b, w.held, c.done(), c.Total, &w.at); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (w *refresh) save(ctx context.Context) error {
 	return nil
 }
 
-// work goes on until everything is done, or it is time to stop.
+// work runs until everything is done, or it is time to stop.
 func (w *refresh) work(ctx context.Context) error {
 	asking, cancel := patience(ctx)
 	defer cancel()
@@ -210,8 +210,8 @@ func (w *refresh) work(ctx context.Context) error {
 	return w.save(ctx)
 }
 
-// take takes the turn of the plugin, where no other run has it, and reads the plugin. The row is locked by a statement
-// of its own: the next one sees what others did while this waited for them.
+// take reads the plugin and takes its turn, unless another run has it. A separate statement locks the row: the next one
+// then sees what other transactions committed while this one waited.
 func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) {
 	var b pgx.Batch
 	name := w.at.Config.plugin()
@@ -225,8 +225,8 @@ func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) 
 
 func (w *refresh) kind() string { return w.at.Config.kinds()[w.at.Kind] }
 
-// prepare looks whether the plugin can be asked still and whether it is the run's turn, and reads the next items where
-// none are left.
+// prepare checks that the plugin can still be asked and that it is the run's turn, and reads the next batch if the last
+// one is done.
 func (w *refresh) prepare(ctx context.Context) (turn bool, err error) {
 	p, turn, err := w.take(ctx)
 	if err != nil {
@@ -266,14 +266,14 @@ func (w *refresh) prepare(ctx context.Context) (turn bool, err error) {
 	return true, nil
 }
 
-// goesOn tells whether another item may be begun.
+// goesOn reports whether another item may be started.
 func (w *refresh) goesOn(ctx context.Context) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.stop == nil && ctx.Err() == nil && !task.MustPause(ctx) && time.Now().Before(w.until)
 }
 
-// finish notes what came of an item: that it is done, or why it is tried again.
+// finish records the result of an item: it is done, or it will be retried.
 func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -291,7 +291,7 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 	case isFault && f.Code == fault.TooManyRequests:
 		w.stop = err
 		return
-	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals: // cut off, or changed by somebody
+	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals: // interrupted, or changed concurrently
 		w.at.Left[place].Tries++
 		return
 	case isFault && f.Code == fault.NotFound:
@@ -319,7 +319,7 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 	}
 }
 
-// wait is what becomes of a run that cannot go on now: it goes on later, or fails.
+// wait decides about a run that cannot continue now: it continues later, or fails.
 func (w *refresh) wait() error {
 	var f *fault.Error
 	var limited *limit

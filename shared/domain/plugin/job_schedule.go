@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// dueJob is a job whose time has come, or is to be found out.
+// dueJob is a job that is due, or whose due time must be computed.
 type dueJob struct {
 	Tenant uuid.UUID  `db:"tenant_id"`
 	ID     uuid.UUID  `db:"id"`
@@ -25,11 +25,11 @@ type dueJob struct {
 	Since  time.Time  `db:"updated_at"`
 }
 
-// JobsDue starts the jobs whose time has come, of every active tenant, and tells how many; one that runs is not started
-// again. A schedule counts from when it was set, or from when a scheduler meets its new time zone. What was due while
-// no scheduler ran, or while the tenant was suspended or the library not active, is started once.
+// JobsDue starts the due jobs of every active tenant and returns their number; a running job is not started again. A
+// schedule counts from when it was set, or from when a scheduler first sees its new time zone. Runs missed while no
+// scheduler ran, the tenant was suspended or the library was inactive are started once.
 //
-// Several schedulers may call it at once: the next time is set in the transaction that adds the task.
+// Concurrent calls are safe: the next time is set in the transaction that adds the task.
 func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	settled := settleJobs(ctx, system)
 	started, failures := setting.EachDue(ctx, system, "due jobs", func(d dueJob) (bool, error) {
@@ -45,8 +45,8 @@ func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, errors.Join(settled, failures)
 }
 
-// dueSQL selects what is due at $1 or to be found out, among the jobs of all tenants: by its index, and by the time
-// zones of those that have none of their own (of another one of its own a job is to be found out).
+// dueSQL selects the jobs of all tenants that are due at $1, by their index, or whose due time must be computed: those
+// without their own time zone when the tenant's changes. (Changing its own time zone resets a job's due time.)
 const dueSQL = `with due as materialized (
 	  select j.tenant_id, j.id from library_job j where j.enabled and (j.next_run_at is null or j.next_run_at <= $1)
 	  union select j.tenant_id, j.id from library_job j left join setting z on z.tenant_id = j.tenant_id and z.key = $2
@@ -60,14 +60,14 @@ const dueSQL = `with due as materialized (
 // errSecond says that another scheduler was first.
 var errSecond = errors.New("the job was looked at by another scheduler")
 
-// start sets when the job is next due, and starts it where it is due now.
+// start computes when the job is next due, and starts it if it is due now.
 func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
 	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return false, err
 	}
 	at := schedule.Next(now)
-	if d.Next == nil && d.Since.Before(now) { // a scheduler that comes once in an hour must not miss what is due before
+	if d.Next == nil && d.Since.Before(now) { // an hourly scheduler must not miss what is due before
 		at = schedule.Next(d.Since)
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
@@ -92,8 +92,8 @@ func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (start
 	return started && err == nil, err
 }
 
-// settleJobs notes how runs ended whose workers could not: they were killed, or the task was cancelled. It takes the
-// rows in order, and leaves those alone that somebody else holds: several may call it at once.
+// settleJobs records the end of runs whose workers could not: they were killed, or the task was cancelled. It locks the
+// rows in order and skips locked ones, so concurrent calls are safe.
 func settleJobs(ctx context.Context, system *db.DB) error {
 	_, err := system.Pool().Exec(ctx, `with ended as materialized (
 		  select o.tenant_id, o.id, o.task_id, coalesce(t.status, 'cancelled') as status, t.last_error

@@ -13,12 +13,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// mostJobs is how many jobs a library may have.
+// mostJobs is the maximum number of jobs per library.
 const mostJobs = 20
 
-// Columns of a Job, and of what they are read from. Of a run that has not told its end the task tells it: a worker that
-// is killed, or whose task is cancelled, does not. What a task says may name series, so that it is kept from those from
-// whom some are hidden.
+// Columns of a Job. If a run has not recorded its end, its task is consulted: a killed worker or a cancelled task
+// records nothing. A task's error may name series, so callers from whom series are hidden do not get it.
 const (
 	open       = "j.last_run_status in ('pending', 'running')"
 	jobColumns = `j.id, j.library_id, j.name, j.enabled, j.cron_schedule, j.timezone, j.config, j.last_run_at, j.created_at, j.updated_at,
@@ -29,7 +28,7 @@ const (
 	jobIs   = "tenant_id = app.tenant() and library_id = $1 and id = $2"
 )
 
-// queueLibrary asks whether there is a library.
+// queueLibrary asks whether a library exists.
 func queueLibrary(b *pgx.Batch, exists *bool, id uuid.UUID) {
 	db.Value(b, exists, "select exists (select from library where tenant_id = app.tenant() and id = $1)", id)
 }
@@ -58,12 +57,12 @@ func getJob(ctx context.Context, d *db.DB, library, id uuid.UUID) (*Job, error) 
 	return j, err
 }
 
-// queueNamed asks for a plugin by its name.
+// queueNamed adds the select of a plugin by name to the batch.
 func queueNamed(b *pgx.Batch, dst **runnable, name string) {
 	db.One(b, dst, "select "+columns+", p.credentials, p.tenant_id from plugin p where p.tenant_id = app.tenant() and p.name = $1", name)
 }
 
-// named is the plugin with a name, nil of none.
+// named returns the plugin with a name, or nil.
 func named(ctx context.Context, d *db.DB, name string) (*runnable, error) {
 	var b pgx.Batch
 	var p *runnable
@@ -71,12 +70,12 @@ func named(ctx context.Context, d *db.DB, name string) (*runnable, error) {
 	return p, d.Run(ctx, &b)
 }
 
-// provides is SQL: the plugin with the name that a parameter has may be asked about what is in the library $1.
+// provides is an SQL condition: the plugin whose name is in a parameter may be asked about library $1.
 func provides(name string) string {
 	return "exists (select from plugin p where p.tenant_id = app.tenant() and p.name = " + name + " and p.plugin_type = '" + system + "' and (p.library_ids = '{}' or $1 = any(p.library_ids)))"
 }
 
-// checkProvider says why a plugin cannot be a job's, nil where it can.
+// checkProvider returns why a plugin cannot be a job's, or nil.
 func checkProvider(p *Plugin, name string, library uuid.UUID) error {
 	switch {
 	case p == nil || p.PluginType != system:
@@ -87,7 +86,7 @@ func checkProvider(p *Plugin, name string, library uuid.UUID) error {
 	return nil
 }
 
-// addJob keeps a new job. When it is due, the scheduler finds out.
+// addJob stores a new job. The scheduler computes its due time.
 func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 	var b pgx.Batch
 	var exists bool
@@ -114,7 +113,7 @@ func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 	return out, nil
 }
 
-// changeJob changes what was sent. A run that has begun goes on as it began.
+// changeJob changes a job. A running run keeps its config.
 func changeJob(ctx context.Context, d *db.DB, library, id uuid.UUID, c *JobChange) (*Job, error) {
 	var b pgx.Batch
 	var exists bool
@@ -147,7 +146,7 @@ func changeJob(ctx context.Context, d *db.DB, library, id uuid.UUID, c *JobChang
 	return out, nil
 }
 
-// removeJob deletes a job and ends its run; the events are to be published.
+// removeJob deletes a job and cancels its run; the caller publishes the events.
 func removeJob(ctx context.Context, d *db.DB, library, id uuid.UUID) ([]events.Event, error) {
 	gone, err := db.Get[struct {
 		Task *uuid.UUID `db:"task_id"`
@@ -162,19 +161,19 @@ func removeJob(ctx context.Context, d *db.DB, library, id uuid.UUID) ([]events.E
 		return nil, nil
 	}
 	told, err := task.Cancel(ctx, d, *gone.Task)
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.BadRequest) { // it has ended by itself
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.BadRequest) { // it has already ended
 		return nil, nil
 	}
 	return told, err
 }
 
-// jobParams are those of a job's task.
+// jobParams are the parameters of a job's task.
 type jobParams struct {
 	JobID uuid.UUID `json:"jobId"`
 }
 
-// queueStart starts a run of a job, of a library where that is not nil: started becomes fresh then, or the id of the
-// run that has not ended. The task is locked before the job, as by who works on it.
+// queueStart starts a run of a job; library, if not nil, must be the job's. started receives fresh, or the id of the
+// unfinished run. The task is locked before the job, as by its worker.
 func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, priority *int, started *uuid.UUID) error {
 	err := task.AddFor(b, task.Spec{ID: fresh, Type: task.RefreshLibrary, Params: jobParams{job}, Priority: priority, DedupeKey: task.RefreshLibrary + ":" + job.String()},
 		task.Found(`select j.library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from library_job j

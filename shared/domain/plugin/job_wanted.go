@@ -13,19 +13,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// searchedSeries is a series of which something would have to be searched for.
+// searchedSeries is a series with items that must be searched for.
 type searchedSeries struct {
 	ID    uuid.UUID `db:"series_id"`
-	Items int64     `db:"items"` // how much
+	Items int64     `db:"items"` // number of such items
 }
 
-// wanted are series that meet the conditions of automatic matching; nil where there are none to meet.
+// wanted holds which series meet the conditions of automatic matching; nil if there are no conditions.
 type wanted map[uuid.UUID]bool
 
-// looksAtOnce is how many series are read at once.
+// looksAtOnce is the number of series per batch.
 const looksAtOnce = 100
 
-// wantedOf looks which of some series meet conditions. Some may be those of two kinds, and the same.
+// wantedOf checks which series meet the conditions. The lists of the two kinds may overlap.
 func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions ...json.RawMessage) (wanted, error) {
 	some := false
 	for _, c := range conditions {
@@ -54,7 +54,7 @@ func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions
 		}
 		for i, load := range loads {
 			d, err := load()
-			if fault.Is(err, fault.NotFound) { // it was removed meanwhile
+			if fault.Is(err, fault.NotFound) { // deleted meanwhile
 				continue
 			}
 			if err != nil {
@@ -68,13 +68,13 @@ func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions
 	return out, nil
 }
 
-// ruled tells whether conditions have rules.
+// ruled reports whether conditions have rules.
 func ruled(raw json.RawMessage) bool {
 	var c conditions
 	return len(raw) > 0 && json.Unmarshal(raw, &c) == nil && len(c.Rules) > 0
 }
 
-// meets tells whether a series meets all conditions.
+// meets reports whether a series meets all conditions.
 func meets(d *series.Details, all []json.RawMessage) (bool, error) {
 	about, err := contextOf(d)
 	if err != nil {
@@ -88,7 +88,7 @@ func meets(d *series.Details, all []json.RawMessage) (bool, error) {
 	return true, nil
 }
 
-// share is how much of so much would be searched for, as far as some series show.
+// share estimates from a sample of series how many of the items would be searched for.
 func (w wanted) share(some []searchedSeries, of int64) int64 {
 	if w == nil {
 		return of
@@ -105,7 +105,7 @@ func (w wanted) share(some []searchedSeries, of int64) int64 {
 	return min(int64(math.Round(float64(of)*float64(met)/float64(seen))), of)
 }
 
-// ids are those of the series; null of no conditions.
+// ids returns the ids of the wanted series; nil if there are no conditions.
 func (w wanted) ids() []uuid.UUID {
 	if w == nil {
 		return nil

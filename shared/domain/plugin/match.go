@@ -25,7 +25,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// SearchResult is what a plugin finds.
+// SearchResult is a search result of a plugin.
 type SearchResult struct {
 	ExternalID      string        `json:"externalId"`
 	Title           string        `json:"title"`
@@ -36,7 +36,7 @@ type SearchResult struct {
 	Preview         *SearchDetail `json:"preview"`
 }
 
-// SearchDetail is a little of what a plugin knows of it.
+// SearchDetail holds more about a search result.
 type SearchDetail struct {
 	Status      *string  `json:"status"`
 	Genres      []string `json:"genres" nullable:"true"`
@@ -47,13 +47,13 @@ type SearchDetail struct {
 	Format      *string  `json:"format"`
 }
 
-// MatchBody names the plugin to match a series by.
+// MatchBody names the plugin to match a series with.
 type MatchBody struct {
 	PluginID uuid.UUID `json:"pluginId" format:"uuid"`
 	Query    *string   `json:"query,omitempty" maxLength:"500" nullable:"true" doc:"Search for this instead of the title"`
 }
 
-// Matched is what came of a match.
+// Matched is the result of a match.
 type Matched struct {
 	Success       bool          `json:"success" doc:"The plugin knows the series"`
 	Message       string        `json:"message"`
@@ -71,7 +71,7 @@ type Enqueued struct {
 	Message       string      `json:"message"`
 }
 
-// title is what the plugin is asked for to find a series.
+// title returns the search text for a series.
 func (p *Plugin) title(d *series.Details) (*SearchTitle, error) {
 	out := &SearchTitle{OriginalTitle: d.Metadata.Title, SearchTitle: d.Metadata.Title}
 	if p.SearchQueryTemplate != nil {
@@ -94,7 +94,7 @@ func (p *Plugin) title(d *series.Details) (*SearchTitle, error) {
 	return out, nil
 }
 
-// confidence is how sure a plugin must be, from 0 to 1.
+// confidence parses the minimum score, from 0 to 1.
 func confidence(stored string) float64 {
 	n, err := strconv.ParseFloat(stored, 64)
 	if err != nil {
@@ -103,13 +103,13 @@ func confidence(stored string) float64 {
 	return n
 }
 
-// find asks the plugin which of what it knows a series is; nil where it is not sure enough, and why.
+// find searches the plugin for a series; nil, and why, if no result is certain enough.
 func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float64) (best *SearchResult, why string, a *asked) {
 	return r.search(ctx, p, "series", map[string]any{"query": query}, query, sure, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
 }
 
-// search is find for a kind of things, by parameters; same tells of an answer without a score, one of so many, whether
-// it is what was searched for all the same.
+// search is find for any kind and parameters. same decides, for a result without a score among that many, whether it is
+// the right one anyway.
 func (r *Runner) search(ctx context.Context, p *runnable, kind string, params map[string]any, query string, sure float64,
 	same func(f *SearchResult, of int) bool) (best *SearchResult, why string, a *asked) {
 	if p.SearchResultsLimit != nil {
@@ -119,7 +119,7 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 		Results []SearchResult `json:"results"`
 	}
 	a = r.ask(ctx, p, "metadata/"+kind+"/search", params, &found)
-	if a.fault != nil && a.fault.RPC == notFound { // as good as no results
+	if a.fault != nil && a.fault.RPC == notFound { // same as no results
 		a.fault = nil
 	}
 	score := -1.0
@@ -147,7 +147,7 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 	return best, "", a
 }
 
-// shown is the result without what nobody can use.
+// shown removes unusable values from the result.
 func (r *SearchResult) shown() *SearchResult {
 	r.CoverURL = outward(r.CoverURL)
 	for _, n := range []**float64{&r.Year, r.bookCount()} {
@@ -165,7 +165,7 @@ func (r *SearchResult) bookCount() **float64 {
 	return &r.Preview.BookCount
 }
 
-// known is what the plugin calls a series already, "" where that is to be found.
+// known returns the plugin's id of a series if it is stored, "" if it must be searched for.
 func known(p *Plugin, d *series.Details) string {
 	if !p.UseExistingExternalID {
 		return ""
@@ -178,14 +178,14 @@ func known(p *Plugin, d *series.Details) string {
 	return ""
 }
 
-// match finds a series in what the plugin knows, and writes that into it. query may be empty, and so id, which is what
-// the plugin calls the series.
+// match finds a series at the plugin and writes its metadata. query may be empty, and so may id, the plugin's id of the
+// series.
 func (r *Runner) match(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64) (*Matched, error) {
 	out, _, err := r.matchOnly(ctx, p, d, query, id, sure, nil, false)
 	return out, err
 }
 
-// matchOnly is match for some fields, nil for all; a dry one writes nothing. done is nil where the plugin does not know
+// matchOnly is match for some fields, nil for all; a dry run writes nothing. done is nil if the plugin does not know
 // the series.
 func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64, only []string, dry bool) (_ *Matched, done *Applied, err error) {
 	out := &Matched{AppliedFields: []string{}, SkippedFields: []Skipped{}}
@@ -222,8 +222,7 @@ func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, 
 	return out, done, nil
 }
 
-// foundAlready is an error after it was found what the plugin calls a thing: who waits for its rate limit need not
-// search again.
+// foundAlready adds the id that was found to a rate-limit error, so that the retry need not search again.
 func foundAlready(err error, id string) error {
 	if l := (*limit)(nil); errors.As(err, &l) {
 		l.found = id
@@ -279,7 +278,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 	})
 }
 
-// matchable is subject with how sure the plugin must be; patient gives a plugin the time of a task.
+// matchable is subject plus the minimum score; patient gives the plugin the timeout of a task.
 func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bool) (p *runnable, d *series.Details, sure float64, err error) {
 	var b pgx.Batch
 	var stored string
@@ -302,14 +301,14 @@ func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bo
 	return p, d, confidence(stored), p.about("series", d.LibraryID)
 }
 
-// queuePatience asks for the seconds that a plugin has to answer a task.
+// queuePatience reads the timeout in seconds of plugin requests in tasks.
 func queuePatience(b *pgx.Batch) (seconds *int64) {
 	seconds = new(int64)
 	setting.Int(b, setting.PluginTaskTimeout, seconds)
 	return seconds
 }
 
-// patient gives a plugin that has no time of its own the time of a task.
+// patient sets the timeout of tasks, unless the plugin has its own.
 func (p *runnable) patient(seconds int64) {
 	if p.RequestTimeoutSeconds == nil {
 		limit := int32(seconds)
@@ -317,22 +316,22 @@ func (p *runnable) patient(seconds int64) {
 	}
 }
 
-// params are those of a task that matches a series.
+// params are the parameters of a task that matches a series.
 type params struct {
 	PluginID uuid.UUID `json:"pluginId"`
 }
 
-// enqueue starts a task for every series that a condition ($2) names and the plugin is for; none for one that waits
-// already, but for one that is put off to another time. what is missing where the condition names nothing, "" where
-// that is no mistake. as changes the tasks.
+// enqueue starts a task for every series that matches a condition ($2) and that the plugin is for, unless one is
+// pending and not put off. what names the series in a 404 if the condition matches nothing; "" makes that no error. as
+// changes the tasks.
 func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin
 	var n int64
-	var at *uuid.UUID // the library of what there is one of
+	var at *uuid.UUID // library of the series, if there is only one
 	out := &Enqueued{}
 	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
-	b.Queue("select set_config('statement_timeout', '0', true)") // a task for each of many thousand series takes its time: DATABASE_TIMEOUT bounds it
+	b.Queue("select set_config('statement_timeout', '0', true)") // adding thousands of tasks takes long; bounded by DATABASE_TIMEOUT
 	switch what {
 	case "Library":
 		db.Value(&b, &at, "select id from library where tenant_id = app.tenant() and id = $1", arg)
@@ -380,31 +379,31 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	return out, nil
 }
 
-// Outcome is what a task leaves.
+// Outcome is the result of a task.
 type Outcome struct {
 	Matched bool     `json:"matched"`
 	Message string   `json:"message"`
 	Applied []string `json:"appliedFields"`
 }
 
-// Bounds of how often a task waits: for a plugin that takes no more requests, because of others, and how long for the
-// rate limit of its own, which many tasks wait for.
+// Limits of retries: how often a task retries a plugin that is rate limited or because of concurrent changes, and how
+// long it waits for the plugin's own rate limit, which many tasks share.
 const (
 	mostRefusals = 10
 	mostWaiting  = 7 * 24 * time.Hour
 	longestWait  = 10 * time.Minute
-	grace        = 8 * time.Second // for an answer that is on its way, where others want the worker
+	grace        = 8 * time.Second // for a pending response, when others want the worker
 )
 
-// waiting is where a task goes on.
+// waiting is the checkpoint of a task.
 type waiting struct {
 	Since    time.Time `json:"since"`
 	Waits    int       `json:"waits"`    // for the rate limit
-	Found    string    `json:"found"`    // what the plugin calls the series, where that was found already
-	Refusals int       `json:"refusals"` // by the plugin, or because somebody has changed the series meanwhile, or others wanted the worker
+	Found    string    `json:"found"`    // the plugin's id of the series, if it was found already
+	Refusals int       `json:"refusals"` // by the plugin, by concurrent changes of the series, or by yielding the worker
 }
 
-// Match is the handler of plugin_auto_match tasks.
+// Match handles plugin_auto_match tasks.
 func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	var in params
 	if err := json.Unmarshal(h.Params, &in); err != nil || h.SeriesID == nil {
@@ -428,7 +427,7 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 		at.Waits++
 		at.Found = limited.found
 		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
-		return nil, task.Later(at, wait/2+rand.N(wait)) // not all at once
+		return nil, task.Later(at, wait/2+rand.N(wait)) // jitter
 	case err != nil && asking.Err() != nil && ctx.Err() == nil && at.Refusals < mostRefusals:
 		at.Refusals++
 		return nil, task.Later(at, 0)
@@ -439,14 +438,14 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
-// patience is a context for asking plugins in a task: it ends a while after the task should pause.
+// patience returns a context for requests to plugins in a task: it ends a while after the task should pause.
 func patience(ctx context.Context) (asking context.Context, cancel context.CancelFunc) {
 	asking, cancel = context.WithCancel(ctx)
 	go func() {
 		select {
 		case <-task.Pause(ctx):
 			wait := grace
-			if end, ok := ctx.Deadline(); ok { // of the invocation
+			if end, ok := ctx.Deadline(); ok { // end of the invocation
 				wait = min(wait, time.Until(end)-time.Second)
 			}
 			time.AfterFunc(wait, cancel)
@@ -456,8 +455,8 @@ func patience(ctx context.Context) (asking context.Context, cancel context.Cance
 	return asking, cancel
 }
 
-// matchByTask is match under the conditions of the library and of the plugin; found is what the plugin calls the
-// series, "" where that is not known.
+// matchByTask is match under the conditions of the library and the plugin; found is the plugin's id of the series, ""
+// if unknown.
 func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found string) (any, error) {
 	p, d, sure, err := r.matchable(ctx, plugin, id, true)
 	if err != nil {
@@ -473,8 +472,8 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 	return Outcome{out.Success, out.Message, out.AppliedFields}, nil
 }
 
-// unwanted says which condition of its library or of the plugin keeps a series from being matched by tasks, "" where
-// none does.
+// unwanted returns which condition of its library or of the plugin excludes a series from matching by tasks, "" if none
+// does.
 func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (string, error) {
 	about, err := contextOf(d)
 	if err != nil {

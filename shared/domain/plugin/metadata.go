@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// common is what plugins say of series and of books (docs/plugins.md).
+// common is the plugin metadata that series and books share (docs/plugins.md).
 type common struct {
 	ExternalID   string   `json:"externalId"`
 	ExternalURL  *string  `json:"externalUrl"`
@@ -52,7 +52,7 @@ type given struct {
 	Source    string   `json:"source"`
 }
 
-// The states of a field that a plugin speaks of.
+// The statuses of a field in a preview.
 const (
 	willApply    = "will_apply"
 	locked       = "locked"
@@ -61,7 +61,7 @@ const (
 	notProvided  = "not_provided"
 )
 
-// FieldPreview is what would become of a field.
+// FieldPreview says what applying would do to a field.
 type FieldPreview struct {
 	Field         string  `json:"field"`
 	CurrentValue  any     `json:"currentValue"`
@@ -69,19 +69,19 @@ type FieldPreview struct {
 	Status        string  `json:"status" enum:"will_apply,locked,no_permission,unchanged,not_provided"`
 	Reason        *string `json:"reason"`
 
-	write func() // puts the proposed value among what is written
+	write func() // adds the proposed value to what is written
 }
 
-// proposals are all fields that a plugin may speak of.
+// proposals collects all fields that a plugin may set.
 type proposals struct {
 	plugin *Plugin
 	locks  map[string]bool
-	suffix string // of the names of locks
+	suffix string // suffix of lock names
 	fields []FieldPreview
 }
 
-// add adds a field: what it is now and what the plugin says, nil for nothing that can be used, and why not where it has
-// said something. permission and lock are their names; no lock is "".
+// add adds a field with its current and proposed value. proposed is nil if nothing is usable; then reason says why, if
+// the plugin sent something. permission and lock are names; lock is "" if there is none.
 func (p *proposals) add(field, permission, lock string, current, proposed any, reason string, write func()) {
 	f := FieldPreview{Field: field, CurrentValue: plain(current), ProposedValue: plain(proposed), write: write}
 	switch {
@@ -102,7 +102,7 @@ func (p *proposals) add(field, permission, lock string, current, proposed any, r
 	p.fields = append(p.fields, f)
 }
 
-// plain is a value as JSON has it, so that two can be compared.
+// plain converts a value to its JSON form, so that two can be compared.
 func plain(v any) (out any) {
 	data, err := json.Marshal(v)
 	if err != nil || json.Unmarshal(data, &out) != nil {
@@ -140,7 +140,7 @@ func line(text *string, most int) (*string, string) {
 	return &out, ""
 }
 
-// prose is a text of several lines that can be used, else nil.
+// prose returns a usable multi-line text, else nil.
 func prose(text *string) *string {
 	if text == nil {
 		return nil
@@ -152,7 +152,7 @@ func prose(text *string) *string {
 	return &out
 }
 
-// whole is a whole number within bounds, else nil, and why.
+// whole returns an integer within bounds, else nil and the reason.
 func whole(n *float64, from, to int32) (*int32, string) {
 	if n == nil {
 		return nil, ""
@@ -164,7 +164,7 @@ func whole(n *float64, from, to int32) (*int32, string) {
 	return &out, ""
 }
 
-// fraction is a number within bounds, else nil, and why.
+// fraction returns a number within bounds, else nil and the reason.
 func fraction(n *float64) (*float64, string) {
 	if n == nil {
 		return nil, ""
@@ -175,7 +175,7 @@ func fraction(n *float64) (*float64, string) {
 	return n, ""
 }
 
-// among is a word that is one of some, else nil, and why.
+// among returns a word that is one of some, else nil and the reason.
 func among(word *string, some ...string) (*string, string) {
 	if word == nil || *word == "" {
 		return nil, ""
@@ -187,7 +187,7 @@ func among(word *string, some ...string) (*string, string) {
 	return &out, ""
 }
 
-// tongue is a language tag, else nil, and why.
+// tongue returns a language tag, else nil and the reason.
 func tongue(tag *string) (*string, string) {
 	if tag == nil || *tag == "" {
 		return nil, ""
@@ -198,7 +198,7 @@ func tongue(tag *string) (*string, string) {
 	return nil, unusable
 }
 
-// names are those of a list that can be used, each once.
+// names returns the usable names of a list without duplicates.
 func names(list []string, most, length int) []string {
 	var out []string
 	for _, n := range list {
@@ -210,11 +210,10 @@ func names(list []string, most, length int) []string {
 	return out
 }
 
-// roles are what a person may have done.
+// roles are the roles of people.
 var roles = strings.Fields("author co_author editor translator illustrator contributor writer penciller inker colorist letterer cover_artist")
 
-// people are those who made something, in the form that people could have written them; whose role is another one have
-// contributed.
+// people returns the people in the form of user input; an unknown role becomes contributor.
 func (c *common) people() []book.AuthorBody {
 	var out []book.AuthorBody
 	add := func(name, role string, sort *string) {
@@ -241,7 +240,7 @@ func (c *common) people() []book.AuthorBody {
 	return out
 }
 
-// links are the pages about it that can be used.
+// links returns the usable links.
 func (c *common) links() []reference.LinkBody {
 	var g reference.Given
 	for _, l := range c.Links {
@@ -251,7 +250,7 @@ func (c *common) links() []reference.LinkBody {
 	return g.Links
 }
 
-// ids are what others call it, but not what the plugin itself does.
+// ids returns the ids at other services, without the plugin's own.
 func (c *common) ids() []reference.IDBody {
 	var g reference.Given
 	for _, i := range c.IDs {
@@ -263,17 +262,17 @@ func (c *common) ids() []reference.IDBody {
 	return g.IDs
 }
 
-// own is what the plugin itself calls it.
+// own returns the plugin's own id.
 func (c *common) own(plugin string) []reference.IDBody {
 	g := reference.Given{IDs: []reference.IDBody{{Source: sourcePrefix + plugin, ExternalID: c.ExternalID, ExternalURL: c.ExternalURL}}}
-	if g.Check(); g.IDs == nil { // its page cannot be used
+	if g.Check(); g.IDs == nil { // its link is unusable
 		g.IDs = []reference.IDBody{{Source: sourcePrefix + plugin, ExternalID: c.ExternalID}}
 		g.Check()
 	}
 	return g.IDs
 }
 
-// ratings are what readers elsewhere think of it.
+// ratings returns the external ratings.
 func (c *common) ratings(plugin string) []reference.RatingBody {
 	var g reference.Given
 	all := slices.Clone(c.ExternalRate)
@@ -294,10 +293,10 @@ func (c *common) ratings(plugin string) []reference.RatingBody {
 	return g.Ratings
 }
 
-// set is a member of a body that is sent.
+// set returns a field that is present in a body.
 func set[T any](v *T) httpapi.Optional[T] { return httpapi.Optional[T]{Set: true, Value: v} }
 
-// termNames are the names of genres or tags.
+// termNames returns the names of genres or tags.
 func termNames(terms []book.Term) []string {
 	out := make([]string, len(terms))
 	for i, t := range terms {
@@ -307,7 +306,7 @@ func termNames(terms []book.Term) []string {
 	return out
 }
 
-// sorted is a list in order, so that it can be compared.
+// sorted returns a sorted copy, for comparison.
 func sorted(list []string) []string {
 	list = slices.Clone(list)
 	slices.Sort(list)

@@ -17,11 +17,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// noteTime bounds noting how a request went.
+// noteTime limits the recording of a request's outcome.
 const noteTime = 5 * time.Second
 
-// counts tells whether the plugin is to blame: not for what it does not know, has no time for or does not offer, nor
-// where it could not be asked.
+// counts reports whether a request counts as the plugin's failure: not if it lacks the item, is rate limited or does
+// not offer the method, nor if it could not be asked.
 func (a *asked) counts() bool {
 	f := a.fault
 	switch {
@@ -35,7 +35,7 @@ func (a *asked) counts() bool {
 	return true
 }
 
-// queueOutcome notes how requests to a plugin went.
+// queueOutcome records the outcome of requests to a plugin.
 func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 	queueCounts(b, p, all...)
 	if p.mine != nil {
@@ -57,7 +57,7 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 
 // queueCounts counts requests to a plugin.
 func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
-	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID) // first, as by who deletes it
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID) // locked first, as by its deletion
 	all = slices.SortedFunc(slices.Values(all), func(a, b *asked) int { return strings.Compare(a.method, b.method) })
 	for _, a := range all {
 		sent, failed, refused := 1, 0, 0
@@ -78,7 +78,7 @@ func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
 	}
 }
 
-// queueFailure notes a failure, and disables the plugin where it was one too many; stopped is true then.
+// queueFailure records a failure, and disables the plugin if it was one too many; stopped is true then.
 func queueFailure(b *pgx.Batch, id uuid.UUID, a *asked, stopped *bool) {
 	b.Queue(`insert into plugin_failure (tenant_id, id, plugin_id, code, message, method, request_summary)
 		select app.tenant(), gen_random_uuid(), id, $2, $3, $4, nullif($5, '') from plugin where tenant_id = app.tenant() and id = $1`,
@@ -102,7 +102,7 @@ func queueFailure(b *pgx.Batch, id uuid.UUID, a *asked, stopped *bool) {
 		select f.id from plugin_failure f where f.tenant_id = app.tenant() and f.plugin_id = $1 order by f.occurred_at desc offset $3))`, id, keptFor, mostFailures)
 }
 
-// note writes how requests went where there is nothing else to write, also where who asked has left.
+// note records outcomes if nothing else is written, even if the client has disconnected.
 func (r *Runner) note(ctx context.Context, p *runnable, all ...*asked) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
@@ -111,7 +111,7 @@ func (r *Runner) note(ctx context.Context, p *runnable, all ...*asked) error {
 	return r.noted(ctx, p, r.Database.Run(ctx, &b))
 }
 
-// noted tells what a batch has made of a plugin, unless that has failed.
+// noted publishes that a batch disabled a plugin, unless the batch failed.
 func (r *Runner) noted(ctx context.Context, p *runnable, err error) error {
 	if err == nil && p.stopped {
 		p.stopped = false
@@ -120,7 +120,7 @@ func (r *Runner) noted(ctx context.Context, p *runnable, err error) error {
 	return p.kept(err)
 }
 
-// kept forgets the changes that a batch has written, unless that has failed.
+// kept clears the stored changes after a successful batch.
 func (p *runnable) kept(err error) error {
 	if err == nil && p.mine != nil {
 		p.mine.keeping = nil
@@ -128,7 +128,7 @@ func (p *runnable) kept(err error) error {
 	return err
 }
 
-// write writes what a plugin has said, and how it was asked: the latter also where the former fails.
+// write writes a plugin's results and the outcome of the requests. If the former fails, the latter is still recorded.
 func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*asked) error {
 	queueOutcome(b, p, all...)
 	err := r.noted(ctx, p, r.Database.Run(ctx, b))
@@ -141,17 +141,18 @@ func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*a
 	return err
 }
 
-// limit is that a plugin's own rate limit leaves no room, for so many seconds; found is what it was to be asked for.
+// limit is the error of a plugin's exhausted rate limit, with the seconds to wait; found is the id that was found
+// before.
 type limit struct {
 	error
 	wait  int
 	found string
 }
 
-// Unwrap is the fault that it is.
+// Unwrap returns the underlying error.
 func (l *limit) Unwrap() error { return l.error }
 
-// refused is what keeps an answer away, as the interface says it.
+// refused returns the API error of a failed request, or nil.
 func (a *asked) refused() error {
 	f := a.fault
 	if f != nil && a.unsent && f.Code == plug.Limited {

@@ -17,7 +17,7 @@ const (
 	personal = "user"
 )
 
-// Plugin is a plugin as its administrators see it.
+// Plugin is a plugin as administrators see it.
 type Plugin struct {
 	ID                       uuid.UUID           `json:"id" db:"id"`
 	Name                     string              `json:"name" db:"name"`
@@ -58,18 +58,18 @@ type Plugin struct {
 	SearchResultsLimit       *int32              `json:"-" db:"search_results_limit"`
 }
 
-// Internal is what Longbox heeds when it asks a plugin.
+// Internal holds settings for Longbox's requests to the plugin.
 type Internal struct {
 	SearchResultsLimit *int32 `json:"searchResultsLimit" minimum:"0" doc:"null is the plugin's own"`
 }
 
-// shown fills in what follows from the rest.
+// shown fills in the derived fields.
 func (p *Plugin) shown() *Plugin {
 	p.InternalConfig, p.DefaultLogLevel = Internal{p.SearchResultsLimit}, "info"
 	return p
 }
 
-// columns are those of a Plugin, shownCols with the number of its users, which administrators see.
+// columns are the columns of a Plugin; shownCols adds the number of its users for administrators.
 const (
 	ownPlugin = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
 	p.credentials is not null as has_credentials, p.enabled, p.disabled_reason, p.health_status, p.failure_count, p.last_failure_at, p.last_success_at,
@@ -80,7 +80,7 @@ const (
 	shownCols = ownPlugin + ", " + userCount
 )
 
-// Manifest is what a plugin says of itself.
+// Manifest is a plugin's description of itself.
 type Manifest struct {
 	Name                   string        `json:"name"`
 	DisplayName            string        `json:"displayName"`
@@ -113,13 +113,13 @@ type Capabilities struct {
 	WantsFullMetadata          bool     `json:"wantsFullMetadata"`
 }
 
-// ConfigSchema says what a plugin's config may hold, for whoever fills it in.
+// ConfigSchema describes a plugin's config for whoever fills it in.
 type ConfigSchema struct {
 	Description *string       `json:"description"`
 	Fields      []ConfigField `json:"fields" nullable:"false"`
 }
 
-// ConfigField is a member of a config.
+// ConfigField is a field of a config.
 type ConfigField struct {
 	Key         string          `json:"key"`
 	Label       string          `json:"label"`
@@ -130,7 +130,7 @@ type ConfigField struct {
 	Example     json.RawMessage `json:"example"`
 }
 
-// OAuth says how users of a plugin sign in elsewhere.
+// OAuth describes the sign-in of a plugin's users at its service.
 type OAuth struct {
 	AuthorizationURL string   `json:"authorizationUrl"`
 	TokenURL         string   `json:"tokenUrl"`
@@ -140,7 +140,7 @@ type OAuth struct {
 	Scopes           []string `json:"scopes" nullable:"false"`
 }
 
-// Credential is one that a plugin needs.
+// Credential is a credential that a plugin needs.
 type Credential struct {
 	Key            string  `json:"key"`
 	Label          string  `json:"label"`
@@ -150,7 +150,7 @@ type Credential struct {
 	CredentialType string  `json:"credentialType"`
 }
 
-// webLinks are where people find series elsewhere.
+// webLinks are URL templates for series at other sites.
 type webLinks struct {
 	SearchURLTemplate string `json:"searchUrlTemplate"`
 	SeriesLinks       []struct {
@@ -159,7 +159,7 @@ type webLinks struct {
 	} `json:"seriesLinks"`
 }
 
-// UnmarshalJSON reads a manifest as plugins write it; what it lacks is null, or none.
+// UnmarshalJSON decodes a manifest leniently; missing values are null or empty.
 func (m *Manifest) UnmarshalJSON(data []byte) error {
 	type plain Manifest // without this method
 	var raw struct {
@@ -168,7 +168,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 		UserText     *string `json:"userDescription"`
 		Capabilities struct {
 			Capabilities
-			ReleaseSource json.RawMessage `json:"releaseSource"` // an object, or whether there is one
+			ReleaseSource json.RawMessage `json:"releaseSource"` // an object, or a boolean
 			WebLinks      *webLinks       `json:"webLinks"`
 		} `json:"capabilities"`
 		RequiredCredentials []struct {
@@ -216,7 +216,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// provides tells whether the plugin gives metadata of a kind, series or book: as far as is known.
+// provides reports whether the plugin provides metadata of a kind, series or book, as far as is known.
 func (p *Plugin) provides(kind string) bool {
 	if p.MetadataTargets != nil && !slices.Contains(p.MetadataTargets, kind) {
 		return false
@@ -224,23 +224,23 @@ func (p *Plugin) provides(kind string) bool {
 	return p.Manifest == nil || slices.Contains(p.Manifest.Capabilities.MetadataProvider, kind)
 }
 
-// serves tells whether the plugin is for a library.
+// serves reports whether the plugin is for a library.
 func (p *Plugin) serves(library uuid.UUID) bool {
 	return len(p.LibraryIDs) == 0 || slices.Contains(p.LibraryIDs, library)
 }
 
-// mayWrite tells whether the plugin may write a field, by the name that its permission has, such as age_rating.
+// mayWrite reports whether the plugin may write a field, named as in its permission, such as age_rating.
 func (p *Plugin) mayWrite(field string) bool {
 	return slices.Contains(p.Permissions, writing+"*") || slices.Contains(p.Permissions, writing+field)
 }
 
-// writing is what permissions to write a field begin with.
+// writing is the prefix of permissions to write a field.
 const writing = "metadata:write:"
 
-// scopes are where plugins can be invoked.
+// scopes are the places where plugins can be invoked.
 var scopes = []string{"series:detail", "series:bulk", "book:detail", "book:bulk", "library:detail", "library:scan"}
 
-// permissions are what plugins can be permitted.
+// permissions are the permissions that a plugin can have.
 var permissions = func() []string {
 	all := []string{"metadata:read", "library:read", writing + "*"}
 	for _, f := range strings.Fields(`title summary genres tags covers ratings links external_ids year status publisher age_rating language reading_direction

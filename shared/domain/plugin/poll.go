@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// queueSources gives a plugin that has answered after it was enabled the sources that it has named, or one where it
-// announces releases and has named none.
+// queueSources creates the sources that an enabled plugin has named in its response, or one source if it announces
+// releases and has named none.
 func (p *runnable) queueSources(b *pgx.Batch, a *asked) {
 	if a.fault != nil {
 		return
@@ -28,7 +28,7 @@ func (p *runnable) queueSources(b *pgx.Batch, a *asked) {
 	}
 }
 
-// Poll is the handler of poll_release_source tasks. A plugin that fails is not asked again before the next poll is due.
+// Poll handles poll_release_source tasks. A plugin that fails is not asked again before the next poll is due.
 func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	var in struct {
 		SourceID uuid.UUID `json:"sourceId"`
@@ -78,7 +78,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	return source.Record(ctx, r.Database, r.Publish, &result)
 }
 
-// pollFailed notes why a poll has failed, and what the plugin has said before. What it returns fails the task for good.
+// pollFailed records why a poll failed, and what the plugin sent before. The returned error fails the task for good.
 func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plug.Changes, why error) error {
 	message := fault.From(why).Message
 	result := release.Result{Failed: &message}
@@ -89,7 +89,7 @@ func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plu
 	return fault.New(fault.Conflict, "%s", message)
 }
 
-// polled reads the plugin of a source, with what it may know; nil where it is gone.
+// polled reads the plugin of a source and the data it may see; nil if it was deleted.
 func (r *Runner) polled(ctx context.Context, source *release.Poll) (p *runnable, err error) {
 	var b pgx.Batch
 	queueRunnable(&b, &p, source.PluginID)

@@ -24,14 +24,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// The codes of plugins' errors that are no failure of theirs, and the one that says that a method is not offered
-// (docs/plugins.md).
+// Error codes of plugins that are not failures, and the one for a method that is not offered (docs/plugins.md).
 const (
 	notFound       = -32002
 	methodNotFound = -32601
 )
 
-// Runner asks plugins, and writes what they say.
+// Runner sends requests to plugins and writes the results.
 type Runner struct {
 	Database *db.DB
 	Client   *plug.Client
@@ -40,27 +39,27 @@ type Runner struct {
 	Added    task.Added
 }
 
-// runnable is a plugin with what it takes to ask it.
+// runnable is a plugin with what requests to it need.
 type runnable struct {
 	Plugin
 	Credentials []byte    `db:"credentials"`
 	Tenant      uuid.UUID `db:"tenant_id"`
-	tested      bool      // only whether it answers: no limit applies
-	hurried     bool      // it is given less time than it may take: that it does not answer is no failure
-	mine        *mine     // for whom it is asked; nil: for nobody
+	tested      bool      // a test: no limit applies
+	hurried     bool      // less time than it may take: a timeout is no failure
+	mine        *mine     // the user it acts for; nil: none
 
-	stopped  bool          // the last failure was one too many: it was disabled, and nobody was told yet
-	releases *plug.Known   // what it may know of releases; nil: nothing
-	said     *plug.Changes // what it has said of them in its last answer
+	stopped  bool          // the last failure disabled it, which is not published yet
+	releases *plug.Known   // data about releases that it may see; nil: none
+	said     *plug.Changes // releases in its last response
 }
 
-// queueRunnable reads a plugin.
+// queueRunnable adds the select of a plugin to the batch.
 func queueRunnable(b *pgx.Batch, dst **runnable, id uuid.UUID) {
 	db.One(b, dst, "select "+columns+", p.credentials, p.tenant_id from plugin p where p.tenant_id = app.tenant() and p.id = $1", id)
 }
 
-// admit takes a request from the plugin's rate limit, if it has one: a bucket that fills within a minute. Where it is
-// empty it says for how long.
+// admit takes a token from the plugin's rate limit, if it has one: a bucket that refills within a minute. If it is
+// empty, the fault says for how long.
 func (r *Runner) admit(ctx context.Context, p *runnable) (*plug.Fault, error) {
 	if p.RateLimitRequestsPerMin == nil || p.tested {
 		return nil, nil
@@ -81,7 +80,7 @@ func (r *Runner) admit(ctx context.Context, p *runnable) (*plug.Fault, error) {
 	return f, nil
 }
 
-// plugin is the plugin itself, nil of none.
+// plugin returns the plugin, or nil.
 func (p *runnable) plugin() *Plugin {
 	if p == nil {
 		return nil
@@ -89,7 +88,7 @@ func (p *runnable) plugin() *Plugin {
 	return &p.Plugin
 }
 
-// usable says why a plugin is not to be asked, nil where it is.
+// usable returns why a plugin must not be asked, or nil.
 func (p *Plugin) usable() error {
 	switch {
 	case p == nil:
@@ -100,7 +99,7 @@ func (p *Plugin) usable() error {
 	return nil
 }
 
-// start is how the plugin's process is started, and what it is told that nobody else is to know.
+// start returns how the plugin's process is started, and the secrets that it receives.
 func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err error) {
 	s := &plug.Start{Tenant: p.Tenant.String(), ID: p.ID.String(), Name: p.Name, Command: p.Command, Args: p.Args, Env: maps.Clone(p.Env),
 		Init: map[string]any{"config": p.Config, "adminConfig": p.Config}}
@@ -132,22 +131,22 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 	}
 	if p.CredentialDelivery != "init_message" {
 		for k, v := range texts {
-			if _, own := s.Env[plug.EnvName(k)]; !own || p.mine == nil { // the user's count
+			if _, own := s.Env[plug.EnvName(k)]; !own || p.mine == nil { // the user's value wins
 				s.Env[plug.EnvName(k)] = v
 			}
 		}
 	}
 	if p.CredentialDelivery != "env" {
-		all, _ := s.Init["credentials"].(map[string]string) // the user's, which count
+		all, _ := s.Init["credentials"].(map[string]string) // the user's, which win
 		s.Init["credentials"] = merged(texts, all)
 	}
 	return s, append(secrets, slices.Collect(maps.Values(texts))...), nil
 }
 
-// confidential are the texts of the plugin's other settings that are secrets by their names: some keep a key there.
+// confidential returns the values of the plugin's other settings whose names suggest secrets: some hold a key.
 func (p *Plugin) confidential() (out []string) {
 	var config map[string]any
-	_ = json.Unmarshal(p.Config, &config) // it was checked when it was stored
+	_ = json.Unmarshal(p.Config, &config) // validated when it was stored
 	for name, v := range config {
 		if value, ok := v.(string); ok && secret.MatchString(name) {
 			out = append(out, value)
@@ -161,29 +160,29 @@ func (p *Plugin) confidential() (out []string) {
 	return out
 }
 
-// merged are two sets of texts, of which the second counts.
+// merged merges two maps; the second one wins.
 func merged(texts, over map[string]string) map[string]string {
 	out := maps.Clone(texts)
 	maps.Copy(out, over)
 	return out
 }
 
-// owner is what a plugin's credentials are sealed for.
+// owner is the context to which a plugin's encrypted credentials are bound.
 func owner(tenant, id uuid.UUID) string { return tenant.String() + "/plugin/" + id.String() }
 
-// asked is a request that a plugin was asked, and how that went.
+// asked is a request to a plugin and its outcome.
 type asked struct {
 	method    string
-	summary   string // what was asked for, for people
+	summary   string // the request, for people
 	took      time.Duration
 	manifest  json.RawMessage
 	fault     *plug.Fault
-	unsent    bool // by the plugin's rate limit
-	blameless bool // who asked chose the parameters: an error is no failure
+	unsent    bool // held back by the plugin's rate limit
+	blameless bool // the caller chose the parameters: an error is no failure
 	hurried   bool // it had less time than it may take
 }
 
-// ask sends a request to a plugin. Its result goes into dst, unless that is nil. How it went is to be noted.
+// ask sends a request to a plugin and decodes the result into dst, unless nil. The caller records the outcome.
 func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map[string]any, dst any) *asked {
 	began := time.Now()
 	out := &asked{method: method, summary: summary(params), hurried: p.hurried}
@@ -239,14 +238,14 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	return out
 }
 
-// told is a fault as it may be shown and stored: of bounded length, without the plugin's credentials and other secrets,
-// which services like to repeat. Its cause goes to the log.
+// told returns a fault that may be shown and stored: shortened, without the plugin's credentials and other secrets,
+// which services tend to repeat. Its cause goes to the log.
 func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets []string) *plug.Fault {
 	if f.Err != nil {
 		slog.ErrorContext(ctx, "a plugin cannot be asked", "plugin", p.Name, "error", f.Err)
 	}
 	out := *f
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may have another within
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // longest first: one may contain another
 	for _, secret := range secrets {
 		for _, form := range []string{secret, url.QueryEscape(secret)} {
 			if len(form) >= 4 {
@@ -261,7 +260,7 @@ func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets [
 	return &out
 }
 
-// summary is what a request asked for, one line.
+// summary describes a request in one line.
 func summary(params map[string]any) string {
 	parts := make([]string, 0, len(params))
 	for _, k := range slices.Sorted(maps.Keys(params)) {

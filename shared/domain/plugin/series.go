@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/taxonomy"
 )
 
-// seriesMetadata is what plugins say of a series.
+// seriesMetadata is a plugin's metadata of a series.
 type seriesMetadata struct {
 	common
 	AlternateTitles []struct {
@@ -27,15 +27,15 @@ type seriesMetadata struct {
 	ReadingDirection  *string  `json:"readingDirection"`
 }
 
-// writes is what is to be written into a series.
+// writes collects what to write to a series.
 type writes struct {
 	body         series.MetadataBody
-	genres, tags []string // nil stays
+	genres, tags []string // nil: unchanged
 	given        reference.Given
-	cover        string // address
+	cover        string // URL
 }
 
-// titles are the other titles that can be used.
+// titles returns the usable alternate titles.
 func (m *seriesMetadata) titles() []reference.TitleBody {
 	var g reference.Given
 	for _, t := range m.AlternateTitles {
@@ -52,7 +52,7 @@ func (m *seriesMetadata) titles() []reference.TitleBody {
 	return g.Titles
 }
 
-// propose compares a series with what a plugin says of it; what is to be written comes into w by the fields' write.
+// propose compares a series with a plugin's metadata. The write functions of the returned fields fill w.
 func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []FieldPreview {
 	all := &proposals{plugin: p, locks: d.Metadata.Locks}
 	now, body := &d.Metadata, &w.body
@@ -101,12 +101,12 @@ func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *wri
 		}
 	}
 	if len(fresh) == 0 {
-		proposed = current // titles are added, none is taken
+		proposed = current // titles are added, never removed
 	}
 	all.add("alternateTitles", "title", "alternateTitles", current, proposed, "", func() { w.given.Titles = fresh })
 }
 
-// proposeReferences are what the series is called and thought of elsewhere, and its cover.
+// proposeReferences adds references and the cover.
 func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w *writes) {
 	links, current := m.links(), linksOf(d.ExternalLinks)
 	all.add("externalLinks", "links", "", current, within(links, current), lost(len(m.Links), len(links)), func() { w.given.Links = links })
@@ -120,8 +120,8 @@ func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w 
 	m.proposeCover(all, m.CoverURL, &w.cover)
 }
 
-// proposeCover is the cover, whose address comes into w. A locked cover still takes the picture, but goes on showing
-// what it shows.
+// proposeCover adds the cover; w receives its URL. A locked cover still stores the picture, but keeps showing the old
+// one.
 func (m *common) proposeCover(all *proposals, said *string, w *string) {
 	address, why := outward(said), ""
 	if said != nil && *said != "" && address == nil {
@@ -130,7 +130,7 @@ func (m *common) proposeCover(all *proposals, said *string, w *string) {
 	all.add("cover", "covers", "", nil, address, why, func() { *w = *address })
 }
 
-// linksOf are pages in the form that people write them in.
+// linksOf returns links in the form of user input.
 func linksOf(all []reference.Link) []reference.LinkBody {
 	out := []reference.LinkBody{}
 	for _, l := range all {
@@ -139,7 +139,7 @@ func linksOf(all []reference.Link) []reference.LinkBody {
 	return out
 }
 
-// idsOf are ids in the form that people write them in, without their pages.
+// idsOf returns ids in the form of user input, without their links.
 func idsOf(all []reference.ExternalID) []reference.IDBody {
 	out := []reference.IDBody{}
 	for _, i := range all {
@@ -148,7 +148,7 @@ func idsOf(all []reference.ExternalID) []reference.IDBody {
 	return out
 }
 
-// within is current where that has all of a list already, else the list.
+// within returns current if it contains the whole list, else the list.
 func within[T any](list, current []T) []T {
 	known := map[string]bool{}
 	for _, v := range current {
@@ -165,9 +165,9 @@ func within[T any](list, current []T) []T {
 	return current
 }
 
-// written is a value as JSON.
+// written returns a value as JSON.
 func written(v any) string {
-	data, _ := json.Marshal(v) // of texts and numbers: never fails
+	data, _ := json.Marshal(v) // cannot fail for texts and numbers
 	return string(data)
 }
 
@@ -179,8 +179,8 @@ func authorsOf(list []book.Author) []book.AuthorBody {
 	return out
 }
 
-// queue writes it into a series that has these locks still; picture is its cover, nil for none. kept is 1 where there
-// was room for that.
+// queue adds the writes to the batch, on condition that the series still has the same locks. picture is its cover or
+// nil; kept is 1 if there was room for it.
 func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture []byte, renaming, kept *int64) error {
 	if err := series.QueueFill(b, renaming, d.ID, lockedOf(d.Metadata.Locks), &w.body); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture [
 	return nil
 }
 
-// lockedOf are the names of the locks that are set.
+// lockedOf returns the names of the locks that are set.
 func lockedOf(locks map[string]bool) []string {
 	out := []string{}
 	for name, on := range locks {

@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// StartJob starts a run of a job, or finds the one that has not ended, and tells added; priority may be nil. NotFound
-// where there is no such job.
+// StartJob starts a run of a job, or finds the unfinished one, and calls added; priority may be nil. NotFound if there
+// is no such job.
 func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, priority *int) (*task.Started, error) {
 	var b pgx.Batch
 	out := &task.Started{Message: "The task is queued"}
@@ -30,8 +30,8 @@ func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, pr
 	return out, nil
 }
 
-// StartMatch starts the task that finds a series in what a plugin knows, or finds the one that waits already, and tells
-// added; as changes the task. NotFound where there is no such plugin or series.
+// StartMatch starts the task that matches a series with a plugin, or finds the pending one, and calls added; as changes
+// the task. NotFound if there is no such plugin or series.
 func StartMatch(ctx context.Context, d *db.DB, added task.Added, plugin, series uuid.UUID, as func(*task.Spec)) (*Enqueued, error) {
 	s := &service{&Runner{Database: d, Added: added}}
 	return s.enqueue(ctx, plugin, "Series", "s.id = $2", series, as)

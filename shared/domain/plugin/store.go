@@ -14,10 +14,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is how many plugins a tenant may have.
+// most is the maximum number of plugins per tenant.
 const most = 100
 
-// sourcePrefix begins what names a plugin as the source of an id, a picture or progress: plugin:<name>.
+// sourcePrefix is the prefix of a plugin as a source of ids, pictures or progress: plugin:<name>.
 const sourcePrefix = "plugin:"
 
 func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, error) {
@@ -47,7 +47,7 @@ func found(p *Plugin, err error) (*Plugin, error) {
 	return p.shown(), nil
 }
 
-// stored are the columns that people write, with their values; not the credentials.
+// stored returns the columns that people write, except the credentials, with their values.
 func (p *Plugin) stored() (names []string, values []any) {
 	for _, c := range []struct {
 		name  string
@@ -63,8 +63,8 @@ func (p *Plugin) stored() (names []string, values []any) {
 	return names, values
 }
 
-// add keeps a new plugin, with its sealed credentials; Conflict where the name is taken, or there are most already.
-// Those who add some at the same time wait for each other, so that they do not all find room.
+// add stores a new plugin with its encrypted credentials; Conflict if the name is taken or the limit is reached.
+// Concurrent calls are serialized, so that together they cannot exceed the limit.
 func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin, error) {
 	names, values := p.stored()
 	places := make([]string, len(names))
@@ -88,8 +88,8 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	return found(out, err)
 }
 
-// update changes a plugin as apply says, which is given the one that is there; what it returns are the sealed
-// credentials where they change.
+// update changes a plugin. apply receives the current one, changes it, and returns the encrypted credentials if they
+// change.
 func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (credentials []byte, changed bool, err error)) (out *Plugin, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := one(ctx, tx, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 for no key update", id)
@@ -127,7 +127,7 @@ func one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (*Plugin, erro
 	return found(&all[0], nil)
 }
 
-// Ways of changing the state of a plugin.
+// SQL for changes of a plugin's state.
 const (
 	enabling  = "enabled = true, health_status = 'unknown', disabled_reason = null, counted_from = now()"
 	disabling = "enabled = false, health_status = 'disabled', disabled_reason = null"
@@ -138,7 +138,8 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, set string) (*Plugin, e
 	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+shownCols, id))
 }
 
-// remove deletes a plugin. What it has announced may be too much to be deleted at once: its sources only go with it.
+// remove deletes a plugin. Its announced releases may be too many for one transaction, so its sources are only marked as
+// removed; release.Sweep deletes them.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var n int64
@@ -152,7 +153,7 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return err
 }
 
-// Failures disable a plugin when there are so many within a window; they are kept for a while, the last of them.
+// A plugin is disabled by that many failures within the window; the latest failures are kept for a while.
 const (
 	threshold     = 3
 	window        = time.Hour
@@ -161,7 +162,7 @@ const (
 	failuresShown = "f.id, f.message, f.code, f.method, f.request_summary, f.occurred_at"
 )
 
-// Failure is a request that went wrong.
+// Failure is a failed request.
 type Failure struct {
 	ID             uuid.UUID `json:"id" db:"id"`
 	ErrorMessage   string    `json:"errorMessage" db:"message"`

@@ -6,13 +6,13 @@ import (
 	"github.com/longbox/longbox/shared/format/handlebars"
 )
 
-// checkTemplate tells what is wrong with a template.
+// checkTemplate returns a template's syntax error, or nil.
 func checkTemplate(text string) error {
 	_, err := handlebars.Parse(text)
 	return err
 }
 
-// expand is what a template makes of a context, in one line.
+// expand renders a template to a single line.
 func expand(text string, context map[string]any) (string, error) {
 	t, err := handlebars.Parse(text)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Action is something that a plugin can do somewhere.
+// Action is something that a plugin can do in a scope.
 type Action struct {
 	PluginID          uuid.UUID    `json:"pluginId"`
 	PluginName        string       `json:"pluginName"`
@@ -33,18 +33,18 @@ type Action struct {
 	SearchURITemplate *string      `json:"searchUriTemplate"`
 }
 
-// Actions are those of a scope.
+// Actions are the actions of a scope.
 type Actions struct {
 	Scope   string   `json:"scope"`
 	Actions []Action `json:"actions" nullable:"false"`
 }
 
-// WebLinks are where people find series elsewhere.
+// WebLinks are links to series at other sites.
 type WebLinks struct {
 	Providers []LinkProvider `json:"providers" nullable:"false"`
 }
 
-// LinkProvider is a site with the addresses that a title or an id makes.
+// LinkProvider is a site with its URL templates for titles and ids.
 type LinkProvider struct {
 	PluginName        string       `json:"pluginName"`
 	DisplayName       string       `json:"displayName"`
@@ -52,13 +52,13 @@ type LinkProvider struct {
 	SeriesLinks       []SeriesLink `json:"seriesLinks" nullable:"false"`
 }
 
-// SeriesLink is the address of what a source knows by an id.
+// SeriesLink is the URL template for ids of a source.
 type SeriesLink struct {
 	Source      string `json:"source"`
 	URLTemplate string `json:"urlTemplate" doc:"With {externalId}"`
 }
 
-// Request is what a plugin is asked for: ping, or metadata.
+// Request is a request to a plugin: ping or metadata.
 type Request struct {
 	Metadata *struct {
 		Action      string         `json:"action"`
@@ -67,7 +67,7 @@ type Request struct {
 	} `json:"metadata"`
 }
 
-// UnmarshalJSON reads the word ping, too.
+// UnmarshalJSON also accepts the string ping.
 func (r *Request) UnmarshalJSON(data []byte) error {
 	if string(bytes.TrimSpace(data)) == `"ping"` {
 		return nil
@@ -76,7 +76,7 @@ func (r *Request) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plain)(r))
 }
 
-// Schema says that it is either.
+// Schema describes both forms.
 func (Request) Schema(huma.Registry) *huma.Schema {
 	word := func(values ...any) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Enum: values} }
 	metadata := &huma.Schema{Type: huma.TypeObject, Required: []string{"action", "contentType"}, Properties: map[string]*huma.Schema{
@@ -88,7 +88,7 @@ func (Request) Schema(huma.Registry) *huma.Schema {
 	return s
 }
 
-// Executed is what a plugin has answered.
+// Executed is a plugin's response.
 type Executed struct {
 	Success   bool            `json:"success"`
 	Result    json.RawMessage `json:"result"`
@@ -122,7 +122,7 @@ func (s *service) useRoutes(a *httpapi.API) {
 		func(ctx context.Context, _ *struct{}) (*Metrics, error) { return metrics(ctx, s.Database) })
 }
 
-// enabled are the enabled plugins, by name.
+// enabled returns the enabled plugins by name.
 func (s *service) enabled(ctx context.Context) ([]Plugin, error) {
 	var b pgx.Batch
 	var all []Plugin
@@ -151,7 +151,7 @@ func (s *service) actions(ctx context.Context, scope string, library uuid.UUID) 
 	return out, nil
 }
 
-// configured are the places of a template that the plugin's config fills.
+// configured matches the placeholders of a template that the plugin's config fills.
 var configured = lazyregexp.New(`\{config\.([A-Za-z0-9_.-]+)\}`)
 
 func (s *service) links(ctx context.Context) (*WebLinks, error) {
@@ -183,11 +183,11 @@ func (s *service) links(ctx context.Context) (*WebLinks, error) {
 	return out, nil
 }
 
-// secret are names of a config that nobody but administrators sees.
+// secret matches names in a config whose values only administrators see.
 var secret = lazyregexp.New(`(?i)secret|token|password|key`)
 
-// filled is a template with the places that a config fills; what begins it is taken as it is, as the address of a
-// service.
+// filled fills the placeholders of a template from a config. A placeholder at the beginning is not escaped: it holds
+// the address of a service.
 func filled(template string, config map[string]any) string {
 	var out strings.Builder
 	end := 0
@@ -206,12 +206,12 @@ func filled(template string, config map[string]any) string {
 	return out.String() + template[end:]
 }
 
-// leadsOut tells whether a browser may safely be sent to what a template makes.
+// leadsOut reports whether a browser may safely open the URLs of a template.
 func leadsOut(template string) bool {
 	return strings.HasPrefix(template, "https://") || strings.HasPrefix(template, "http://")
 }
 
-// outward is an address that leads out, else nil.
+// outward returns an address that leadsOut accepts, else nil.
 func outward(address *string) *string {
 	if address == nil || !leadsOut(*address) {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// UserPlugins are the plugins that the caller has, and those that they may enable.
+// UserPlugins are the plugins that the caller has enabled, and those they may enable.
 type UserPlugins struct {
 	Enabled   []UserPlugin `json:"enabled" nullable:"false" doc:"Also those that the caller has switched off"`
 	Available []Available  `json:"available" nullable:"false"`
 }
 
-// UserCapabilities are what a plugin can do for a user.
+// UserCapabilities are a plugin's capabilities for a user.
 type UserCapabilities struct {
 	ReadSync                   bool `json:"readSync"`
 	UserRecommendationProvider bool `json:"userRecommendationProvider"`
@@ -39,7 +39,7 @@ type Available struct {
 	Capabilities          UserCapabilities `json:"capabilities"`
 }
 
-// UserPlugin is a plugin as the caller has it.
+// UserPlugin is a plugin with the caller's settings.
 type UserPlugin struct {
 	ID                    uuid.UUID        `json:"id"`
 	PluginID              uuid.UUID        `json:"pluginId"`
@@ -67,7 +67,7 @@ type UserPlugin struct {
 	CreatedAt             time.Time        `json:"createdAt"`
 }
 
-// mine is a plugin as one user has it, with what it takes to ask it in their name.
+// mine is one user's enabled plugin, with what requests in their name need.
 type mine struct {
 	ID             uuid.UUID       `db:"id"`
 	Account        uuid.UUID       `db:"account_id"`
@@ -85,19 +85,19 @@ type mine struct {
 	LastSyncResult json.RawMessage `db:"last_sync_result"`
 	CreatedAt      time.Time       `db:"created_at"`
 
-	kept    []keptValue             // what the plugin keeps for the user
-	keeping map[string]*plug.Stored // changes of it that are to be written
+	kept    []keptValue             // what the plugin stores for the user
+	keeping map[string]*plug.Stored // unsaved changes of it
 }
 
-// ownColumns are those of mine, ownRow those rows of user_plugin u that the caller has, by plugin.
+// ownColumns are the columns of mine; ownRow is the condition for the caller's row of user_plugin u, by plugin.
 const (
 	ownColumns = `u.id, u.account_id, u.plugin_id, u.enabled, u.config, u.credentials, u.external_username, u.external_avatar_url, u.health_status, u.failure_count,
 		u.last_failure_at, u.last_success_at, u.last_sync_at, u.last_sync_result, u.created_at`
 	ownRow = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
 )
 
-// queueMine asks for a plugin as the caller has it, with what it keeps for them where it is to be asked; load is both
-// once the batch has run. NotFound where there is none of the two.
+// queueMine adds the selects of the caller's plugin to the batch, and of what it stores for the caller if toAsk. load
+// returns them after the batch has run; NotFound if either is missing.
 func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnable, error)) {
 	var p *runnable
 	var m *mine
@@ -118,7 +118,7 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnab
 	}
 }
 
-// own is a plugin as the caller has it; NotFound where they have not.
+// own returns the caller's plugin; NotFound if the caller has not enabled it.
 func (r *Runner) own(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
 	var b pgx.Batch
 	load := queueMine(&b, plugin, toAsk)
@@ -128,7 +128,7 @@ func (r *Runner) own(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnab
 	return load()
 }
 
-// forUser is the record of a plugin as the user has it.
+// forUser returns the user's record of the plugin.
 func (p *Plugin) forUser(m *mine) *UserPlugin {
 	out := &UserPlugin{ID: m.ID, PluginID: p.ID, PluginName: p.Name, PluginDisplayName: p.DisplayName, PluginType: p.PluginType, Description: p.Description,
 		Enabled: m.Enabled && p.Enabled, Connected: p.connected(m), RequiresAuth: p.requiresAuth(), RequiresOAuth: p.oauth() != nil, OAuthConfigured: p.clientID() != "",
@@ -144,7 +144,7 @@ func (p *Plugin) forUser(m *mine) *UserPlugin {
 	return out
 }
 
-// available is the record of a plugin that the caller may enable.
+// available returns the record of a plugin that the caller may enable.
 func (p *Plugin) available() Available {
 	out := Available{PluginID: p.ID, Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, RequiresOAuth: p.oauth() != nil,
 		OAuthConfigured: p.clientID() != "", Capabilities: p.forUsers()}
@@ -162,7 +162,7 @@ func (p *Plugin) forUsers() UserCapabilities {
 	return UserCapabilities{c.UserReadSync, c.UserRecommendationProvider, c.WantsDetailedProgress, c.WantsFullMetadata}
 }
 
-// oauth is how users sign in to the plugin's service, nil where they do not.
+// oauth returns how users sign in to the plugin's service, nil if they do not.
 func (p *Plugin) oauth() *OAuth {
 	if p.Manifest == nil {
 		return nil
@@ -170,7 +170,7 @@ func (p *Plugin) oauth() *OAuth {
 	return p.Manifest.OAuth
 }
 
-// requiresAuth tells whether the plugin must know a user by something.
+// requiresAuth reports whether the plugin needs credentials of the user.
 func (p *Plugin) requiresAuth() bool {
 	return p.oauth() != nil || p.Manifest != nil && len(p.Manifest.RequiredCredentials) > 0
 }
@@ -179,10 +179,10 @@ func (p *Plugin) requiresAuth() bool {
 const connectedSQL = `(u.credentials is not null or coalesce(p.manifest -> 'oauth' ->> 'authorizationUrl', '') = ''
 	and case jsonb_typeof(p.manifest -> 'requiredCredentials') when 'array' then jsonb_array_length(p.manifest -> 'requiredCredentials') else 0 end = 0)`
 
-// connected tells whether it has that.
+// connected reports whether the plugin has the credentials that it needs.
 func (p *Plugin) connected(m *mine) bool { return !p.requiresAuth() || m.Credentials != nil }
 
-// clientID is what the plugin's service knows this installation by, "" where no administrator has set it.
+// clientID returns the OAuth client id of this installation, "" if no administrator has set it.
 func (p *Plugin) clientID() string {
 	if id := p.configText("oauth_client_id"); id != "" || p.oauth() == nil || p.oauth().ClientID == nil {
 		return id
@@ -199,7 +199,7 @@ func (p *Plugin) configText(name string) string {
 	return s
 }
 
-// ready says why a plugin is not to be asked in the name of the user, nil where it is.
+// ready returns why a plugin must not be asked in the user's name, or nil.
 func (p *runnable) ready() error {
 	switch {
 	case p.usable() != nil:
@@ -212,7 +212,7 @@ func (p *runnable) ready() error {
 	return nil
 }
 
-// unreadiness is that in a word (SyncResult.SkippedReason).
+// unreadiness returns the same as a code (SyncResult.SkippedReason).
 func (p *runnable) unreadiness() string {
 	switch {
 	case p.usable() != nil || !p.mine.Enabled:
@@ -223,27 +223,27 @@ func (p *runnable) unreadiness() string {
 	return "not_capable"
 }
 
-// hostConfig is what Longbox heeds of a user's config of a plugin: the member that clients know as _codex.
+// hostConfig is the part of a user's config that Longbox itself uses: the member that clients know as _codex.
 type hostConfig struct {
 	AutoSync             bool `json:"autoSync"`
 	IncludeCompleted     bool `json:"includeCompleted"`
 	IncludeInProgress    bool `json:"includeInProgress"`
-	CountPartialProgress bool `json:"countPartialProgress"` // books that are begun count as read
+	CountPartialProgress bool `json:"countPartialProgress"` // started books count as read
 	SyncRatings          bool `json:"syncRatings"`
-	SearchFallback       bool `json:"searchFallback"` // what has no id here is found by its title
+	SearchFallback       bool `json:"searchFallback"` // series without an id are searched by title
 	mode                 string
 }
 
 const hostMember = "_codex"
 
-// The directions in which progress is synchronised (the member syncMode of a user's config).
+// The directions of a sync (syncMode in a user's config).
 const (
 	inBoth   = "both"
 	onlyPush = "push"
 	onlyPull = "pull"
 )
 
-// host is what Longbox heeds; what is not said is as it mostly is.
+// host returns Longbox's part of the config, with defaults.
 func (m *mine) host() hostConfig {
 	h := hostConfig{IncludeCompleted: true, IncludeInProgress: true, SyncRatings: true, mode: inBoth}
 	var c struct {
@@ -251,7 +251,7 @@ func (m *mine) host() hostConfig {
 		Mode string          `json:"syncMode"`
 	}
 	if json.Unmarshal(m.Config, &c) == nil && c.Host != nil {
-		_ = json.Unmarshal(c.Host, &h) // was checked when it was stored
+		_ = json.Unmarshal(c.Host, &h) // validated when it was stored
 	}
 	if c.Mode == onlyPush || c.Mode == onlyPull {
 		h.mode = c.Mode
@@ -259,7 +259,7 @@ func (m *mine) host() hostConfig {
 	return h
 }
 
-// userConfig is what the plugin is told of it.
+// userConfig returns the plugin's part of the config.
 func (m *mine) userConfig() map[string]json.RawMessage {
 	var c map[string]json.RawMessage
 	if json.Unmarshal(m.Config, &c) != nil || c == nil {

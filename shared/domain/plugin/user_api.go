@@ -17,31 +17,32 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// UserInput names a plugin that the caller has, or may have.
+// UserInput names a plugin that the caller has enabled or may enable.
 type UserInput struct {
 	PluginID uuid.UUID `path:"pluginId" format:"uuid"`
 }
 
-// Said is what has become of a command.
+// Said is the result of a command.
 type Said struct {
 	Message string `json:"message"`
 }
 
-// maxToken bounds a token that users enter, in bytes.
+// maxToken is the maximum size of a token that users enter, in bytes.
 const maxToken = 8 << 10
 
 func userOp(method, path, id, summary string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/user/plugins" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
 }
 
-// actingOp is userOp for what has a plugin tell its service, sooner or later, what the caller has read.
+// actingOp is userOp for operations after which a plugin sends the caller's progress to its service, sooner or later.
 func actingOp(method, path, id, summary string) httpapi.Op {
 	op := userOp(method, path, id, summary)
 	op.Permission = auth.ProgressRead
 	return op
 }
 
-// mayWrite refuses to an entered caller what has a plugin change their progress.
+// mayWrite refuses callers without ProgressWrite for operations by which a plugin changes their progress. The caller
+// must be entered.
 func mayWrite(ctx context.Context) error {
 	if !auth.CallerOf(ctx).May(auth.ProgressWrite) {
 		return fault.New(fault.Forbidden, "Missing required permission: %s", auth.ProgressWrite)
@@ -49,7 +50,7 @@ func mayWrite(ctx context.Context) error {
 	return nil
 }
 
-// toFollow is own for what has the plugin bring progress in step.
+// toFollow is own for operations that sync progress.
 func (s *service) toFollow(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
 	p, err := s.own(ctx, plugin, toAsk)
 	if err == nil {
@@ -158,7 +159,7 @@ func (s *service) userPlugins(ctx context.Context) (*UserPlugins, error) {
 	return out, nil
 }
 
-// shownTo is the record of what own gave.
+// shownTo converts the result of own to a record.
 func (s *service) shownTo(p *runnable, err error) (*UserPlugin, error) {
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (s *service) shownTo(p *runnable, err error) (*UserPlugin, error) {
 	return p.forUser(p.mine), nil
 }
 
-// enableFor gives the caller a plugin.
+// enableFor enables a plugin for the caller.
 func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin, error) {
 	var b pgx.Batch
 	var n int64
@@ -193,7 +194,7 @@ func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin,
 	return p.forUser(m), nil
 }
 
-// changeMine changes a plugin as the caller has it, which $1 names.
+// changeMine changes the caller's plugin, named by $1.
 func (s *service) changeMine(ctx context.Context, plugin uuid.UUID, set string, args ...any) (*runnable, error) {
 	var b pgx.Batch
 	b.Queue("update user_plugin u set updated_at = now(), "+set+" where"+ownRow, append([]any{plugin}, args...)...)
@@ -204,7 +205,7 @@ func (s *service) changeMine(ctx context.Context, plugin uuid.UUID, set string, 
 	return load()
 }
 
-// checkUserConfig tells what is wrong with a user's config.
+// checkUserConfig validates a user's config.
 func checkUserConfig(config json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(config, &v); err != nil || len(config) > maxConfig || !isObject(v) || httpapi.HoldsNUL(config) || depth(v) > maxDepth {
@@ -228,17 +229,17 @@ func checkUserConfig(config json.RawMessage) error {
 	return nil
 }
 
-// account is who a user is at a plugin's service.
+// account is a user's account at a plugin's service.
 type account struct {
 	ExternalID string  `json:"externalId"`
 	Username   string  `json:"username"`
 	AvatarURL  *string `json:"avatarUrl"`
 }
 
-// authFailed says that a service refuses a user's credentials (docs/plugins.md).
+// authFailed is the error code for credentials that a service rejects (docs/plugins.md).
 const authFailed = -32003
 
-// enter keeps a token of the caller, unless the plugin says that it is not valid.
+// enter stores a token of the caller, unless the plugin says that it is invalid.
 func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*UserPlugin, error) {
 	switch {
 	case token == "":
@@ -256,7 +257,7 @@ func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*U
 	return s.connect(ctx, p, &tokens{Access: token})
 }
 
-// connect keeps tokens of a user, with who they are at the service as far as the plugin can tell.
+// connect stores a user's tokens, with their account at the service if the plugin can tell it.
 func (s *service) connect(ctx context.Context, p *runnable, t *tokens) (*UserPlugin, error) {
 	if err := s.hold(p, t); err != nil {
 		return nil, err
@@ -280,13 +281,13 @@ func (s *service) connect(ctx context.Context, p *runnable, t *tokens) (*UserPlu
 	if err := p.kept(s.Database.Run(ctx, &b)); err != nil {
 		return nil, err
 	}
-	if m == nil { // it was given up meanwhile
+	if m == nil { // the user disabled it meanwhile
 		return nil, fault.Missing("Plugin")
 	}
 	return p.forUser(m), nil
 }
 
-// hold gives a plugin tokens of its user, which are not written yet.
+// hold sets a plugin's user tokens in memory, without storing them.
 func (r *Runner) hold(p *runnable, t *tokens) error {
 	secret, err := json.Marshal(t)
 	if err != nil {
@@ -296,7 +297,7 @@ func (r *Runner) hold(p *runnable, t *tokens) error {
 	return err
 }
 
-// whoIs asks a plugin who its user is at its service; asked is nil where it cannot know.
+// whoIs asks a plugin for its user's account at the service; asked is nil if it cannot know.
 func (r *Runner) whoIs(ctx context.Context, p *runnable) (who account, out *asked) {
 	if !r.Client.Runs() || p.Manifest == nil || !p.Manifest.Capabilities.UserReadSync {
 		return account{}, nil
@@ -316,7 +317,7 @@ func (a account) username() *string {
 	return &name
 }
 
-// UserTask is a task of a plugin for the caller.
+// UserTask is a plugin task for the caller.
 type UserTask struct {
 	TaskID      uuid.UUID       `json:"taskId" db:"id"`
 	TaskType    string          `json:"taskType" db:"type"`
@@ -345,11 +346,11 @@ func (s *service) lastTask(ctx context.Context, plugin uuid.UUID, typ string) (*
 	return out, nil
 }
 
-// The columns in which the last task of each kind stands.
+// The columns that hold the last task of each kind.
 const (
 	syncColumn      = "sync_task_id"
 	recommendColumn = "recommendations_task_id"
 )
 
-// taskOf are the types of tasks in these columns.
+// taskOf maps these columns to task types.
 var taskOf = map[string]string{syncColumn: task.UserPluginSync, recommendColumn: task.UserPluginRecommendations}

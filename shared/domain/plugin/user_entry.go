@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxNotes is how much of a user's notes a service is told, in characters.
+// maxNotes is how much of a user's notes is sent to a service, in characters.
 const maxNotes = 2000
 
-// syncEntry is what a user has read of a series, as plugins are told it (docs/plugins.md).
+// syncEntry is a user's progress in a series as plugins receive it (docs/plugins.md).
 type syncEntry struct {
 	ExternalID string        `json:"externalId"`
 	Title      string        `json:"title,omitempty"`
@@ -25,7 +25,7 @@ type syncEntry struct {
 	Updated    *time.Time    `json:"latestUpdatedAt,omitempty"`
 }
 
-// The states of an entry that Longbox tells or heeds; there are others.
+// The entry statuses that Longbox sends or evaluates; there are others.
 const (
 	reading   = "reading"
 	completed = "completed"
@@ -37,12 +37,12 @@ type syncProgress struct {
 	Volumes       *float64   `json:"volumes,omitempty"`
 	TotalChapters *float64   `json:"totalChapters,omitempty"`
 	TotalVolumes  *float64   `json:"totalVolumes,omitempty"`
-	MaxChapter    *float64   `json:"maxChapter,omitempty"` // the highest that was read
+	MaxChapter    *float64   `json:"maxChapter,omitempty"` // the highest one read
 	MaxVolume     *float64   `json:"maxVolume,omitempty"`
 	Books         []syncBook `json:"readBooks,omitempty"`
 }
 
-// syncBook is one book of it.
+// syncBook is the progress in one book.
 type syncBook struct {
 	Volume      *float64 `json:"volume,omitempty"`
 	Chapter     *float64 `json:"chapter,omitempty"`
@@ -51,13 +51,13 @@ type syncBook struct {
 	Percentage  *float64 `json:"progressPercentage,omitempty"`
 }
 
-// readBook is a book of a series, and what the user has read of it.
+// readBook is a book of a series with the user's progress.
 type readBook struct {
 	Series     uuid.UUID  `db:"series_id"`
 	ID         uuid.UUID  `db:"id"`
 	Volume     *float64   `db:"volume"`
 	Chapter    *float64   `db:"chapter"`
-	Completed  *bool      `db:"completed"` // nil: not begun
+	Completed  *bool      `db:"completed"` // nil: not started
 	Page       *int32     `db:"current_page"`
 	Percentage *float64   `db:"percentage"`
 	Started    *time.Time `db:"started_at"`
@@ -68,7 +68,7 @@ type readBook struct {
 func (b *readBook) read() bool  { return b.Completed != nil && *b.Completed }
 func (b *readBook) begun() bool { return b.Completed != nil }
 
-// readSeries is a series that the user has read in, as the service calls it.
+// readSeries is a series with progress, under its id at the service.
 type readSeries struct {
 	ID            uuid.UUID `db:"series_id"`
 	ExternalID    string    `db:"external_id"`
@@ -80,7 +80,7 @@ type readSeries struct {
 	Notes         *string   `db:"notes"`
 }
 
-// entry is what to tell the service of a series, nil where the user does not want that, or has not begun it.
+// entry returns what to send about a series, nil if the user's config excludes it, or nothing was started.
 func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *syncEntry {
 	out := &syncEntry{ExternalID: s.ExternalID, Title: s.Title, Status: reading, Progress: &syncProgress{TotalVolumes: s.TotalVolumes, TotalChapters: s.TotalChapters}}
 	p := out.Progress
@@ -120,8 +120,8 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 	return out
 }
 
-// with is what to tell of two series that the service knows by one id: what is further in either. Nil is nothing to
-// tell.
+// with merges the entries of two series with the same id at the service: the further progress of either wins. nil means
+// nothing to send.
 func (e *syncEntry) with(other *syncEntry) *syncEntry {
 	if e == nil || other == nil {
 		return cmp.Or(e, other)
@@ -139,11 +139,11 @@ func (e *syncEntry) with(other *syncEntry) *syncEntry {
 	return e
 }
 
-// counts tells whether a book counts as read to the service.
+// counts reports whether a book counts as read for the service.
 func (h *hostConfig) counts(b *readBook) bool { return b.read() || h.CountPartialProgress && b.begun() }
 
-// upTo are the volume and the chapter up to which every book that is here counts as read: who has read the tenth volume
-// alone has not read ten. Of books without numbers it is how many of the first.
+// upTo returns the volume and the chapter up to which every existing book counts as read: reading only the tenth volume
+// does not make ten. For books without numbers it is the number of leading read books.
 func (h *hostConfig) upTo(books []readBook) (volume, chapter *float64) {
 	volumes, chapters := []readBook{}, []readBook{}
 	for _, b := range books {
@@ -182,8 +182,8 @@ func (h *hostConfig) upTo(books []readBook) (volume, chapter *float64) {
 	return volume, chapter
 }
 
-// over tells whether nothing of the series is to come, as far as is known: what has all of its volumes or chapters, or
-// has ended; of what nothing is known, what there is.
+// over reports whether nothing of the series is left to come, as far as is known: its total of volumes or chapters is
+// reached, or it has ended. If neither is known, the existing books count as all.
 func (s *readSeries) over(books int, p *syncProgress) bool {
 	switch {
 	case s.TotalVolumes != nil && p.MaxVolume != nil:
@@ -196,7 +196,7 @@ func (s *readSeries) over(books int, p *syncProgress) bool {
 	return s.TotalVolumes == nil && (s.Status == nil || *s.Status != "ongoing" && *s.Status != "hiatus")
 }
 
-// heardEntry is what a service says that a user has read of a series, as far as Longbox heeds it.
+// heardEntry is a user's progress in a series as the service reports it, as far as Longbox uses it.
 type heardEntry struct {
 	ExternalID string         `json:"externalId"`
 	Title      string         `json:"title"`
@@ -215,8 +215,8 @@ type heardProgress struct {
 	} `json:"readBooks"`
 }
 
-// ahead tells whether the service knows of more than is told to it, or of an end that is none here: then it is told
-// nothing.
+// ahead reports whether the service has more progress than told, or a status that ends the series differently: then
+// nothing is sent.
 func (e *heardEntry) ahead(told *syncEntry) bool {
 	if told == nil || e.Status != reading && e.Status != told.Status && e.Status != "" && e.Status != "plan_to_read" {
 		return true
@@ -225,11 +225,11 @@ func (e *heardEntry) ahead(told *syncEntry) bool {
 	return p != nil && (more(p.Volumes, told.Progress.Volumes) || more(p.Chapters, told.Progress.Chapters))
 }
 
-// more tells whether a count is higher than one that is told; what is not told is not lowered.
+// more reports whether a count is higher than the one to send; an absent count lowers nothing.
 func more(a, b *float64) bool { return a != nil && b != nil && *a > *b }
 
-// unread are the books that an entry of the service says to be read and that are not so here. Nothing is unread by it.
-// Books that are begun stay so where those count as read to the service.
+// unread returns the books that the service reports as read and that are not read here. Nothing becomes unread. Started
+// books stay started if those count as read for the service.
 func (e *heardEntry) unread(books []readBook, host hostConfig) (out []uuid.UUID) {
 	p := e.Progress
 	if p == nil {

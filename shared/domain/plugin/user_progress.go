@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Bounds of a synchronisation: entries of one part, and their bytes; parts of what the service has; series of which it
-// knows more; series that are looked at together, and books that are marked together.
+// Limits of a sync: entries and bytes per request; pages of the service's entries; series of which the service knows
+// more; series per query; and books per update.
 const (
 	partSize   = 200
 	partBytes  = 2 << 20
@@ -27,7 +27,7 @@ const (
 	someBooks  = 500
 )
 
-// sources are where the ids stand by which a plugin's service knows series; the first counts.
+// sources returns the sources of the ids by which a plugin's service identifies series, in order of precedence.
 func (p *Plugin) sources() []string {
 	own := sourcePrefix + p.Name
 	if p.Manifest != nil && p.Manifest.Capabilities.ExternalIDSource != nil && *p.Manifest.Capabilities.ExternalIDSource != "" {
@@ -36,13 +36,13 @@ func (p *Plugin) sources() []string {
 	return []string{own}
 }
 
-// ofSeries are the books of series, in order, and what the caller has read of them; $1 are the series.
+// ofSeries selects the books of series $1 in order, with the caller's progress.
 const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume, b.chapter, p.completed, p.current_page, p.percentage, p.started_at, p.completed_at, p.updated_at
 	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
 	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
 
-// push tells the service of the next series that the user has read in, and tells whether there are more. Several that
-// it knows by one id, such as editions, are one to it.
+// push sends the next series with progress to the service, and reports whether there are more. Several series with the
+// same id, such as editions, are one entry.
 func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	some, err := db.List[readSeries](ctx, r.Database, `with mine as materialized (
 		  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
@@ -70,7 +70,7 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 	var entries []json.RawMessage
 	size, last, groups := 0, "", 0
 	for i := 0; i < len(some); groups++ {
-		if size > partBytes { // the rest is for the next part
+		if size > partBytes { // the rest is for the next request
 			more = true
 			break
 		}
@@ -111,7 +111,7 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 	return more || groups == partSize, nil
 }
 
-// booksOf are the books of series, by series.
+// booksOf returns the books of the given series, by series.
 func (r *Runner) booksOf(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID][]readBook, error) {
 	out := map[uuid.UUID][]readBook{}
 	for some := range slices.Chunk(ids, someSeries) {
@@ -126,7 +126,7 @@ func (r *Runner) booksOf(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID][]
 	return out, nil
 }
 
-// pull takes over the next part of what the service has, and tells whether there is more.
+// pull applies the next page of the service's entries, and reports whether there are more.
 func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	var told struct {
 		Entries    []json.RawMessage
@@ -144,7 +144,7 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	entries := []heardEntry{}
 	for _, raw := range told.Entries {
 		var e heardEntry
-		if len(entries) == partSize || json.Unmarshal(raw, &e) != nil { // more than was asked for, or not as described
+		if len(entries) == partSize || json.Unmarshal(raw, &e) != nil { // more than was requested, or malformed
 			at.Result.PullIncomplete = true
 			continue
 		}
@@ -164,13 +164,13 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	return true, nil
 }
 
-// calledSeries is a series by what an entry calls it.
+// calledSeries is a series with its name in an entry.
 type calledSeries struct {
 	Called string    `db:"called"`
 	ID     uuid.UUID `db:"id"`
 }
 
-// takeOver writes what entries say into the series that they are about.
+// takeOver applies entries to the matching series.
 func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, entries []heardEntry, at *syncPlace) error {
 	out := &at.Result
 	out.Pulled += len(entries)
@@ -223,8 +223,8 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	return r.mark(ctx, p, host, series, alike, about, at)
 }
 
-// mark marks as read what entries say of series, and rates those that the user has not rated; alike are those that the
-// service knows by one id.
+// mark marks books as read by the entries of their series, and rates series that the user has not rated; alike are the
+// series with the same id at the service.
 func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, alike map[string][]uuid.UUID, about map[uuid.UUID]*heardEntry, at *syncPlace) error {
 	all := slices.Clone(series)
 	for _, id := range series {
@@ -275,7 +275,7 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 	return nil
 }
 
-// marked are books of which some more are read.
+// marked returns the books with some more of them read.
 func marked(books []readBook, more []uuid.UUID) []readBook {
 	out, yes := slices.Clone(books), true
 	for i := range out {

@@ -19,8 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Bounds of recommendations: of one plugin for one user, of what the user wants to see no more, and of the series that
-// a plugin is told of, those read last.
+// Limits of recommendations: per plugin and user, of dismissals, and of the last-read series that a plugin receives.
 const (
 	mostRecommendations = 200
 	mostDismissed       = 500
@@ -33,7 +32,7 @@ type Recommendations struct {
 	Sources         []RecommendationSource `json:"sources" nullable:"false"`
 }
 
-// Recommendation is one of them.
+// Recommendation is one recommendation.
 type Recommendation struct {
 	ExternalID        string              `json:"externalId"`
 	ExternalURL       *string             `json:"externalUrl"`
@@ -60,7 +59,7 @@ type Recommendation struct {
 	SourcePlugin      string              `json:"sourcePlugin" doc:"The plugin's name"`
 }
 
-// RecommendationTag is a tag of one.
+// RecommendationTag is a tag of a recommendation.
 type RecommendationTag struct {
 	Name     string `json:"name"`
 	Category string `json:"category"`
@@ -79,13 +78,13 @@ type RecommendationSource struct {
 	Unasked     bool       `json:"-" db:"unasked"`
 }
 
-// Refreshed names the tasks that ask plugins anew.
+// Refreshed names the tasks that fetch new recommendations.
 type Refreshed struct {
 	Message string      `json:"message"`
 	TaskIDs []uuid.UUID `json:"taskIds" nullable:"false"`
 }
 
-// Dismissed tells that a recommendation was taken back.
+// Dismissed says whether a recommendation was dismissed.
 type Dismissed struct {
 	Dismissed bool `json:"dismissed"`
 }
@@ -119,21 +118,21 @@ func (s *service) recommendRoutes(a *httpapi.API) {
 		})
 }
 
-// recommending are the caller's plugins that recommend, with a condition.
+// recommending joins the caller's plugins that recommend; a condition follows.
 const recommending = ` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
 	where u.tenant_id = app.tenant() and u.account_id = app.account() and u.enabled and p.enabled
 	and coalesce((p.manifest -> 'capabilities' ->> 'userRecommendationProvider')::boolean, false)`
 
-// unaskedSQL tells of a user_plugin u that its plugin was not asked yet, or something was hidden from the user since:
-// what it recommends may be based on that. One that has failed then is not asked again by itself.
+// unaskedSQL is a condition on a user_plugin u: its plugin was not asked yet, or series were hidden from the user
+// since, on which its recommendations may be based. If the last task failed, there is no automatic retry.
 const unaskedSQL = `(u.recommendations_task_id is null or app.limited() and u.recommended_sight is distinct from app.sight() and not exists (select from task t
 	where t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status <> 'completed'))`
 
 // errNoRecommender says that the caller has no plugin that recommends.
 var errNoRecommender = fault.New(fault.NotFound, "You have enabled no plugin that recommends anything")
 
-// recommendations are what there is, but what may name series that are hidden since; unasked tells whether a plugin is
-// to be asked.
+// recommendations returns the stored recommendations, without those that may name series hidden since; unasked reports
+// whether a plugin should be asked.
 func (s *service) recommendations(ctx context.Context) (out *Recommendations, unasked bool, err error) {
 	var b pgx.Batch
 	var rows []struct {
@@ -172,8 +171,8 @@ func (s *service) recommendations(ctx context.Context) (out *Recommendations, un
 	return out, unasked, nil
 }
 
-// refresh starts the tasks that ask the caller's plugins anew, or those of them of which a condition holds; Conflict
-// where all are asked already.
+// refresh starts the tasks that ask those of the caller's plugins that match the condition which; Conflict if all are
+// being asked already.
 func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error) {
 	var all []mine
 	var some bool
@@ -209,7 +208,7 @@ func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error)
 	return out, nil
 }
 
-// dismiss takes a recommendation back, and has the plugins told that have given it.
+// dismiss removes a recommendation, and informs the plugins that gave it.
 func (s *service) dismiss(ctx context.Context, externalID string, reason *string) (*Dismissed, error) {
 	const recommended = " and u.recommendations @> jsonb_build_array(jsonb_build_object('externalId', $1::text))"
 	if cut.Storable(externalID) != externalID {
@@ -232,7 +231,7 @@ func (s *service) dismiss(ctx context.Context, externalID string, reason *string
 			return nil, err
 		}
 	}
-	for i := range all { // tasks come before what they are about in the order of locks
+	for i := range all { // tasks are locked before their targets
 		b.Queue(`update user_plugin u set dismissed = (array_append(array_remove(u.dismissed, $1), $1))[greatest(1, cardinality(array_remove(u.dismissed, $1)) + 2 - $3):],
 			recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]') from jsonb_array_elements(u.recommendations) with ordinality i(item, n) where i.item ->> 'externalId' <> $1)
 			where u.tenant_id = app.tenant() and u.id = $2`, externalID, all[i].ID, mostDismissed)
@@ -244,7 +243,7 @@ func (s *service) dismiss(ctx context.Context, externalID string, reason *string
 	return &Dismissed{true}, nil
 }
 
-// Dismiss is the handler of user_plugin_recommendation_dismiss tasks.
+// Dismiss handles user_plugin_recommendation_dismiss tasks.
 func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
 	at := &userPlace{}
 	return r.inName(ctx, h, at, at, func(_, asking context.Context, p *runnable, in userParams) (any, error) {
@@ -260,7 +259,7 @@ func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
 	})
 }
 
-// Recommend is the handler of user_plugin_recommendations tasks.
+// Recommend handles user_plugin_recommendations tasks.
 func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
 	at := &userPlace{}
 	return r.inName(ctx, h, at, at, func(ctx, asking context.Context, p *runnable, _ userParams) (any, error) {
@@ -292,7 +291,7 @@ func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
 	})
 }
 
-// usableOnes are the recommendations that can be shown, within their bounds.
+// usableOnes returns the recommendations that can be shown, within their limits.
 func (p *Plugin) usableOnes(raw []json.RawMessage, dismissed []string) []Recommendation {
 	out := []Recommendation{}
 	for _, r := range raw {
@@ -322,7 +321,7 @@ func (p *Plugin) usableOnes(raw []json.RawMessage, dismissed []string) []Recomme
 	return out
 }
 
-// libraryEntry is a series that the user has read in, as plugins are told of it.
+// libraryEntry is a series with progress, as plugins receive it.
 type libraryEntry struct {
 	SeriesID        uuid.UUID       `json:"seriesId" db:"id"`
 	Title           string          `json:"title" db:"title"`
@@ -344,8 +343,8 @@ type libraryEntry struct {
 	CompletedAt     *time.Time      `json:"completedAt,omitempty" db:"completed_at"`
 }
 
-// library is what the user has read in, the last first, what they want to see no more, and what stands for what they
-// see.
+// library returns the series with the user's progress, last read first, the user's dismissals, and a fingerprint of
+// what the user can see.
 func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, dismissed []string, sight string, err error) {
 	out = []libraryEntry{}
 	dismissed = []string{}
@@ -374,7 +373,7 @@ func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, 
 		if e.UserNotes != nil {
 			*e.UserNotes = clipTo(*e.UserNotes, maxNotes)
 		}
-		if !p.mine.host().SyncRatings { // what the user thinks is for nobody else
+		if !p.mine.host().SyncRatings { // the user's ratings stay private
 			e.UserRating, e.UserNotes = nil, nil
 		}
 	}

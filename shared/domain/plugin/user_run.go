@@ -21,7 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// keptValue is something that a plugin keeps for a user.
+// keptValue is a value that a plugin stores for a user.
 type keptValue struct {
 	Key       string     `db:"key"`
 	Data      string     `db:"data"`
@@ -29,17 +29,17 @@ type keptValue struct {
 	UpdatedAt time.Time  `db:"updated_at"`
 }
 
-// tokens are what a user's credentials of a plugin are: entered by them, or given by its service.
+// tokens are a user's credentials for a plugin: entered by them, or issued by its service.
 type tokens struct {
 	Access  string     `json:"accessToken"`
 	Refresh string     `json:"refreshToken,omitempty"`
 	Expires *time.Time `json:"expiresAt,omitempty"`
 }
 
-// sealedFor is what a user's credentials are sealed for.
+// sealedFor is the context to which a user's encrypted credentials are bound.
 func sealedFor(tenant, id uuid.UUID) string { return tenant.String() + "/user-plugin/" + id.String() }
 
-// tokens are the user's; nil where there are none.
+// tokens decrypts the user's credentials; nil if there are none.
 func (m *mine) tokens(key *seal.Key, tenant uuid.UUID) (*tokens, error) {
 	if m.Credentials == nil {
 		return nil, nil
@@ -52,7 +52,7 @@ func (m *mine) tokens(key *seal.Key, tenant uuid.UUID) (*tokens, error) {
 	return out, json.Unmarshal(secret, out)
 }
 
-// start has the plugin's process be that of the user.
+// start makes the plugin's process the user's own.
 func (m *mine) start(key *seal.Key, p *runnable, s *plug.Start) (secrets []string, err error) {
 	s.ID, s.Name = m.ID.String(), p.Name+"/"+m.ID.String()[:8]
 	s.Init["userConfig"], s.Init["userId"], s.Init["userPluginId"] = m.userConfig(), m.Account, m.ID
@@ -67,7 +67,7 @@ func (m *mine) start(key *seal.Key, p *runnable, s *plug.Start) (secrets []strin
 	return []string{t.Access, t.Refresh}, nil
 }
 
-// known is what the plugin may ask for: what it keeps for the user.
+// known returns the data that the plugin may request: what it stores for the user.
 func (m *mine) known() *plug.Known {
 	out := map[string]plug.Stored{}
 	for _, v := range m.kept {
@@ -76,7 +76,7 @@ func (m *mine) known() *plug.Known {
 	return &plug.Known{Storage: out}
 }
 
-// changed takes what a plugin has changed, for its next request and to be written.
+// changed records a plugin's changes, for its next request and for storing.
 func (m *mine) changed(c *plug.Changes) {
 	if c == nil {
 		return
@@ -93,8 +93,8 @@ func (m *mine) changed(c *plug.Changes) {
 	}
 }
 
-// queueOutcome notes how requests in the name of the user went, and what the plugin keeps now. What goes wrong is the
-// user's alone: a token that is over must not disable the plugin for others.
+// queueOutcome records the outcome of requests in the user's name, and what the plugin stores now. Failures count only
+// for the user: an expired token must not disable the plugin for others.
 func (m *mine) queueOutcome(b *pgx.Batch, all ...*asked) {
 	b.Queue("select from user_plugin where tenant_id = app.tenant() and id = $1 for no key update", m.ID)
 	for _, a := range all {
@@ -130,7 +130,7 @@ func (m *mine) queueOutcome(b *pgx.Batch, all ...*asked) {
 		m.ID, keys, data, expire, updated, plug.MaxKeys, plug.MaxStorage)
 }
 
-// userParams are those of a task that asks a plugin in the name of a user.
+// userParams are the parameters of a task that acts for a user.
 type userParams struct {
 	PluginID   uuid.UUID `json:"pluginId"`
 	UserID     uuid.UUID `json:"userId"`
@@ -138,23 +138,22 @@ type userParams struct {
 	Reason     string    `json:"reason,omitempty"`
 }
 
-// errHeld says that another task asks the plugin for the same user.
+// errHeld says that another task is using the plugin for the same user.
 var errHeld = errors.New("another task asks the plugin for this user")
 
-// Bounds of how long a task has the plugin of a user for itself: it says so again with every request.
+// How long a task holds the plugin of a user, renewed with every request, and the interval of retries.
 const (
 	holdFor  = 15 * time.Minute
 	waitHeld = 5 * time.Second
 )
 
-// holding keeps the plugin of a user, which $1 names, for the task $2; what was held by a worker that is gone is free
-// after a while.
+// holding takes the hold of a user's plugin $1 for task $2; the hold of a dead worker expires.
 const holding = `update user_plugin u set held_by = $2, held_until = now() + $3::interval
 	where` + ownRow + ` and (u.held_by is null or u.held_by = $2 or u.held_until < now())`
 
-// inName does a task in the name of the user whom it is for, while no other task asks the plugin for them. do is given
-// the plugin as that user has it; the contexts are one for the database, and one for asking, which ends where others
-// want the worker: the task goes on later then, as it does where the plugin takes no more requests now.
+// inName runs a task in its user's name, while no other task uses the plugin for that user. do receives the user's
+// plugin and two contexts: one for the database, and one for requests, which ends when others want the worker. Then the
+// task continues later, as it does when the plugin is rate limited.
 func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place any, do func(ctx, asking context.Context, p *runnable, in userParams) (any, error)) (any, error) {
 	if err := h.Resume(place); err != nil {
 		return nil, err
@@ -185,7 +184,8 @@ func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place a
 	return at.later(out, err, place)
 }
 
-// forTask is a plugin as the user of ctx has it, with a fresh token, held for the task; errHeld where another has it.
+// forTask returns the plugin of the user of ctx with a fresh token, held for the task; errHeld if another task holds
+// it.
 func (r *Runner) forTask(ctx context.Context, id, plugin uuid.UUID) (*runnable, error) {
 	var b pgx.Batch
 	var n int64
@@ -215,34 +215,34 @@ func (r *Runner) forTask(ctx context.Context, id, plugin uuid.UUID) (*runnable, 
 	return p, nil
 }
 
-// skip is that a plugin is not to be asked in the name of its user at all.
+// skip is the error that a plugin must not be asked for its user at all.
 type skip struct {
 	error
 	of *runnable
 }
 
-// Unwrap is what a command would be told.
+// Unwrap returns the error that a command would get.
 func (s *skip) Unwrap() error { return s.error }
 
-// release lets other tasks have the plugin of a user, also where the task was cancelled.
+// release gives up the hold of a user's plugin, even if the task was cancelled.
 func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
-	ctx = db.In(ctx, db.Tenant(p.Tenant)) // the task may be lost
+	ctx = db.In(ctx, db.Tenant(p.Tenant)) // the task's lease may be lost
 	if _, err := db.Exec(ctx, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
 		slog.ErrorContext(ctx, "the plugin of a user stays held for a while", "plugin", p.Name, "error", err)
 	}
 }
 
-// userPlace is how long a task in the name of a user has waited.
+// userPlace records how long a task for a user has waited.
 type userPlace struct {
 	Since    time.Time `json:"since"`
 	Waits    int       `json:"waits"`    // for the rate limit
-	Refusals int       `json:"refusals"` // by the plugin, or because others wanted the worker
+	Refusals int       `json:"refusals"` // by the plugin, or by yielding the worker
 }
 
-// later has a task go on after a while where a plugin takes no more requests now, or cannot be asked; each time after a
-// longer one, and not for ever. What the plugin refuses ends it.
+// later makes a task continue later if a plugin is rate limited or unavailable: with growing delays, and a limited
+// number of times. A rejection by the plugin ends the task.
 func (at *userPlace) later(out any, err error, place any) (any, error) {
 	var limited *limit
 	var no *refusal
@@ -258,7 +258,7 @@ func (at *userPlace) later(out any, err error, place any) (any, error) {
 		}
 		at.Waits++
 		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
-		return nil, task.Later(place, wait/2+rand.N(wait)) // not all at once
+		return nil, task.Later(place, wait/2+rand.N(wait)) // jitter
 	case errors.As(err, &f) && (f.Code == fault.TooManyRequests || f.Code == fault.Unavailable) && at.Refusals < mostRefusals:
 		at.Refusals++
 		return nil, task.Later(place, min(max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals), longestWait))
@@ -266,13 +266,13 @@ func (at *userPlace) later(out any, err error, place any) (any, error) {
 	return nil, err
 }
 
-// refusal is what a plugin has not done; that it is to be asked later is none.
+// refusal is a rejection by the plugin; a rate limit is none.
 type refusal struct{ error }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.error }
 
-// outcome notes how a request went; what the plugin refuses is a refusal.
+// outcome records a request; a rejection by the plugin is returned as a refusal.
 func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
 	if err := r.note(ctx, p, a); err != nil {
 		return err
@@ -284,8 +284,8 @@ func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
 	return &refusal{err}
 }
 
-// enqueueFor starts the task of a column for plugins of users, or finds those that are unfinished; started are the ids
-// of those that were, once the batch has run.
+// enqueueFor starts the task of a column for users' plugins, or finds the unfinished ones; started returns the ids of
+// the new ones after the batch has run.
 func enqueueFor(b *pgx.Batch, column string, all []mine) (started func() []uuid.UUID, err error) {
 	typ := taskOf[column]
 	made, ids := make([]uuid.UUID, len(all)), make([]uuid.UUID, len(all))
@@ -297,7 +297,7 @@ func enqueueFor(b *pgx.Batch, column string, all []mine) (started func() []uuid.
 			return nil, err
 		}
 	}
-	for i := range all { // tasks come before what they are about in the order of locks
+	for i := range all { // tasks are locked before their targets
 		b.Queue("update user_plugin set "+column+` = (select t.id from task t where t.tenant_id = app.tenant() and t.dedupe_key = $2 and t.status in ('pending', 'running'))
 			where tenant_id = app.tenant() and id = $1`, all[i].ID, key(&all[i]))
 	}

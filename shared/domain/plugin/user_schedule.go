@@ -14,32 +14,32 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// keepSchedule keeps when a plugin synchronises where a scheduler finds it. What was due stays, unless the schedule is
-// another one.
+// keepSchedule stores a plugin's sync schedule where schedulers find it. A pending due time stays, unless the schedule
+// changed.
 const keepSchedule = `with this as (select id, sync_cron_schedule as cron from plugin where tenant_id = app.tenant() and id = $1),
 	gone as (delete from plugin_schedule c using this where c.tenant_id = app.tenant() and c.plugin_id = this.id and this.cron is null)
 	insert into plugin_schedule as c (tenant_id, plugin_id, cron) select app.tenant(), this.id, this.cron from this where this.cron is not null
 	on conflict (tenant_id, plugin_id) do update set cron = excluded.cron, next_at = null, after_id = null where c.cron <> excluded.cron`
 
-// dueSync is a plugin whose schedule has come, or that a scheduler meets for the first time.
+// dueSync is a plugin whose sync is due, or that no scheduler has seen before.
 type dueSync struct {
 	Tenant uuid.UUID  `db:"tenant_id"`
 	Plugin uuid.UUID  `db:"plugin_id"`
 	Cron   string     `db:"cron"`
 	Zone   string     `db:"zone"`
 	Met    bool       `db:"met"`
-	After  *uuid.UUID `db:"after_id"` // whose task was started last of those that are due
+	After  *uuid.UUID `db:"after_id"` // the user whose task was started last in this round
 }
 
-// usersAtOnce is of how many users one pass starts the tasks of a plugin; the next pass goes on with the others.
+// usersAtOnce is the number of users per pass; the next pass continues with the others.
 const usersAtOnce = 200
 
-// SyncDue starts the tasks of the users who want it of plugins whose schedule has come, of every tenant, and tells how
-// many. Several schedulers may call it at once. A schedule is in the tenant's time zone.
+// SyncDue starts the sync tasks of users of plugins whose schedule is due, for every tenant, and returns their number.
+// Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
 	_, failures = setting.EachDue(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
 		n, err := d.start(ctx, system, now, usersAtOnce)
-		if err != nil { // one plugin's must not keep the others from theirs, now and the next time
+		if err != nil { // one plugin's error must not block the others
 			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
 			err = fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, errors.Join(err, put))
 		}
@@ -52,15 +52,14 @@ func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, fa
 	return started, failures
 }
 
-// start starts what is due now, most at a time, and sets when the plugin is next due once all are started, in one
-// transaction.
+// start starts at most most due tasks in one transaction. Once all are started, it sets when the plugin is next due.
 func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most int) (started int, err error) {
 	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return 0, err
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
-		// The plugin first, as by who deletes it.
+		// The plugin is locked first, as by its deletion.
 		if _, err := tx.Exec(ctx, "select from plugin where tenant_id = app.tenant() and id = $1 for key share", d.Plugin); err != nil {
 			return err
 		}
@@ -70,7 +69,7 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most i
 			return err // another scheduler was first
 		}
 		var all []mine
-		if d.Met { // else nothing is due yet
+		if d.Met { // otherwise nothing is due yet
 			rows, err := tx.Query(ctx, "select "+ownColumns+` from user_plugin u join plugin p on p.tenant_id = u.tenant_id and p.id = u.plugin_id
 				join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
 				where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'

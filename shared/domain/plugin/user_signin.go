@@ -26,15 +26,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of signing in to a plugin's service: how long it may take, how many a user may have begun, how long before its
-// end a token is renewed, and how long that may take.
+// Limits of signing in to a plugin's service: its duration, pending sign-ins per user, how long before its expiry a
+// token is renewed, and the time for renewing it.
 const (
 	signInTime   = 5 * time.Minute
 	mostSignIns  = 3
 	renewBefore  = 5 * time.Minute
 	renewTime    = 20 * time.Second
 	callbackPath = "/api/v1/user/plugins/oauth/callback"
-	signInCookie = "plugin_sign_in_" // and the beginning of the digest of the state: several may be under way
+	signInCookie = "plugin_sign_in_" // and the beginning of the state's digest: several may be pending
 )
 
 // SignIn is where the caller signs in to a plugin's service.
@@ -50,23 +50,23 @@ func (s *service) signInRoutes(a *httpapi.API) {
 			{Name: "errorDescription", Text: true}, {Name: "scope", Text: true}, {Name: "iss", Text: true}}}, s.signedIn)
 }
 
-// secretText is a text that nobody can guess.
+// secretText returns a random secret.
 func secretText() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails (it ends the program instead)
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// cookieOf is the name of the cookie of a sign-in.
+// cookieOf returns the cookie name of a sign-in.
 func cookieOf(state []byte) string { return signInCookie + hex.EncodeToString(state[:8]) }
 
-// signInOwner is what the verifier of a sign-in is sealed for.
+// signInOwner is the context to which the encrypted verifier of a sign-in is bound.
 func signInOwner(tenant uuid.UUID, state []byte) string {
 	return tenant.String() + "/sign-in/" + hex.EncodeToString(state)
 }
 
-// signIn begins to sign the caller in (RFC 6749, 4.1, with RFC 7636). Who brings the answer must be the browser that
-// asked for it: else somebody could have another sign in for them.
+// signIn starts a sign-in (RFC 6749, section 4.1, with RFC 7636). The browser that returns with the code must be the
+// one that started: otherwise an attacker could make somebody else sign in for them.
 func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error) {
 	p, err := db.Get[Plugin](ctx, s.Database, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 and p.plugin_type = 'user'", plugin)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	var n int64
 	b.Queue(`insert into user_plugin (tenant_id, id, account_id, plugin_id) select app.tenant(), gen_random_uuid(), app.account(), p.id
 		from plugin p where p.tenant_id = app.tenant() and p.id = $1 on conflict do nothing`, plugin)
-	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update") // counts at once with others
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update") // serializes the count
 	b.Queue("delete from user_plugin_sign_in i using user_plugin u where i.tenant_id = app.tenant() and i.user_plugin_id = u.id and i.expires_at < now() and"+ownRow, plugin)
 	db.Affected(&b, &n, `insert into user_plugin_sign_in (tenant_id, state, user_plugin_id, verifier, redirect_uri, expires_at)
 		select u.tenant_id, $2, u.id, $3, $4, now() + $5::interval from user_plugin u where`+ownRow+` and (select count(*) from user_plugin_sign_in i
@@ -127,7 +127,7 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	return &SignIn{to.String()}, nil
 }
 
-// signedIn finishes a sign-in, and tells the user in a page that closes itself.
+// signedIn completes a sign-in and responds with a page that closes itself.
 func (s *service) signedIn(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	status, text := http.StatusOK, "You are signed in; you can close this window."
@@ -149,11 +149,11 @@ func (s *service) signedIn(w http.ResponseWriter, r *http.Request) error {
 	state := sha256.Sum256([]byte(q.Get("state")))
 	http.SetCookie(w, &http.Cookie{Name: cookieOf(state[:]), Path: callbackPath, MaxAge: -1, HttpOnly: true, Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Longbox</title><p>"+html.EscapeString(text)+"</p>"+script) // the browser may have left
+	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Longbox</title><p>"+html.EscapeString(text)+"</p>"+script) // the browser may have disconnected
 	return nil
 }
 
-// begun is a sign-in that waits for its answer.
+// begun is a pending sign-in.
 type begun struct {
 	Verifier []byte    `db:"verifier"`
 	Redirect string    `db:"redirect_uri"`
@@ -209,7 +209,7 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 	return err
 }
 
-// sameOrigin tells whether who gave an answer (RFC 9207) is the service that the user was sent to.
+// sameOrigin reports whether the issuer of a response (RFC 9207) is the service to which the user was sent.
 func sameOrigin(iss string, o *OAuth) bool {
 	if o == nil {
 		return false
@@ -222,10 +222,10 @@ func sameOrigin(iss string, o *OAuth) bool {
 	return err == nil && a.Scheme == b.Scheme && a.Host == b.Host
 }
 
-// errGrant says that a service does not know a grant, or no more.
+// errGrant says that a service does not accept a grant, or not any more.
 var errGrant = errors.New("the service refuses it")
 
-// token asks a plugin's service for tokens (RFC 6749, 4.1.3 and 6).
+// token requests tokens from a plugin's service (RFC 6749, sections 4.1.3 and 6).
 func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*tokens, error) {
 	o := p.oauth()
 	if o == nil || !leadsOut(o.TokenURL) {
@@ -246,7 +246,7 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 		ExpiresIn    json.Number `json:"expires_in"`
 		Error        string      `json:"error"`
 	}
-	_ = json.Unmarshal(answer.Body, &got) // an answer that is none lacks the token
+	_ = json.Unmarshal(answer.Body, &got) // an invalid body has no token
 	if answer.Status != http.StatusOK || got.AccessToken == "" || len(answer.Body) > 4*maxToken {
 		err := fmt.Errorf("the service answers %d %s", answer.Status, clip(cut.Storable(got.Error)))
 		if got.Error == "invalid_grant" { // all else is the administrator's mistake, or passes
@@ -262,9 +262,9 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 	return out, nil
 }
 
-// freshen renews a token that is about to end. Where the service refuses that, the user must sign in again. It goes on
-// where the task is cancelled or lost meanwhile: many services take a token back as soon as they have given its
-// follower, which would be gone.
+// freshen renews a token that is about to expire. If the service refuses, the user must sign in again. It continues
+// even if the task is cancelled or its lease is lost: many services revoke the old token when they issue the new one,
+// which would then be lost.
 func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 	t, err := p.mine.tokens(r.Key, p.Tenant)
 	if err != nil {
@@ -284,14 +284,14 @@ func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 	case err != nil:
 		return fault.New(fault.Unavailable, "The token of the plugin %s cannot be renewed: %v", p.Name, err)
 	default:
-		if fresh.Refresh == "" { // the old one still holds
+		if fresh.Refresh == "" { // the old one stays valid
 			fresh.Refresh = t.Refresh
 		}
 		if err := r.hold(p, fresh); err != nil {
 			return err
 		}
 	}
-	// Where another task has renewed it meanwhile, its token counts.
+	// If another task has renewed it meanwhile, that token is used.
 	now, err := db.Get[struct {
 		Credentials []byte `db:"credentials"`
 	}](ctx, r.Database, `with changed as (update user_plugin set credentials = $3, updated_at = now() where tenant_id = app.tenant() and id = $1 and credentials = $2 returning credentials)

@@ -12,14 +12,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Storage is what a plugin keeps for all its users together.
+// Storage is what a plugin stores for all its users together.
 type Storage struct {
 	PluginName string `json:"pluginName" db:"name"`
 	FileCount  int64  `json:"fileCount" db:"count" doc:"Values, one for each key and user"`
 	TotalBytes int64  `json:"totalBytes" db:"bytes"`
 }
 
-// AllStorage is what all plugins keep.
+// AllStorage is what all plugins store.
 type AllStorage struct {
 	Plugins        []Storage `json:"plugins" nullable:"false"`
 	TotalFileCount int64     `json:"totalFileCount"`

@@ -21,7 +21,7 @@ type Started struct {
 	Message string    `json:"message"`
 }
 
-// SyncStatus is how a plugin keeps the caller's progress in step.
+// SyncStatus is the sync state of the caller's plugin.
 type SyncStatus struct {
 	PluginID      uuid.UUID  `json:"pluginId"`
 	PluginName    string     `json:"pluginName"`
@@ -39,20 +39,20 @@ type SyncStatus struct {
 	LiveError     *string    `json:"liveError" doc:"Why the plugin has not told them"`
 }
 
-// SyncResult is what a synchronisation has done.
+// SyncResult is the result of a sync.
 type SyncResult struct {
 	PluginID         uuid.UUID `json:"pluginId"`
 	UserID           uuid.UUID `json:"userId"`
 	ExternalUsername *string   `json:"externalUsername"`
 	Pulled           int       `json:"pulled"`  // entries of the service
-	Matched          int       `json:"matched"` // of them, those of series here
-	Applied          int       `json:"applied"` // series here that were changed by them
-	Pushed           int       `json:"pushed"`  // entries that the service has taken
+	Matched          int       `json:"matched"` // entries whose series exist here
+	Applied          int       `json:"applied"` // series changed by them
+	Pushed           int       `json:"pushed"`  // entries accepted by the service
 	PushFailures     int       `json:"pushFailures"`
 	PullIncomplete   bool      `json:"pullIncomplete"`
 	PullError        *string   `json:"pullError"`
 	PushError        *string   `json:"pushError"`
-	SkippedReason    *string   `json:"skippedReason"` // disabled, not_connected or not_capable: nothing was done, since the plugin was not to be asked
+	SkippedReason    *string   `json:"skippedReason"` // disabled, not_connected or not_capable: no sync was possible
 }
 
 func (p *Plugin) noSync() error {
@@ -130,19 +130,19 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 	return out, nil
 }
 
-// syncPlace is where a synchronisation goes on.
+// syncPlace is the checkpoint of a sync.
 type syncPlace struct {
 	userPlace
-	Told   bool        `json:"told"` // all of the service was taken over
+	Told   bool        `json:"told"` // all pages of the service were applied
 	Cursor string      `json:"cursor"`
 	Parts  int         `json:"parts"`
-	After  string      `json:"afterId"` // by which the service knows the last series that it was told of
-	Ahead  []uuid.UUID `json:"ahead"`   // series of which the service knows more than there is to tell
+	After  string      `json:"afterId"` // the service's id of the last series sent
+	Ahead  []uuid.UUID `json:"ahead"`   // series of which the service has more progress
 	Result SyncResult  `json:"result"`
 }
 
-// Sync is the handler of user_plugin_sync tasks: what the service knows is taken over first, so that what is told to it
-// has that, too. It goes on part by part, and makes way for others between them.
+// Sync handles user_plugin_sync tasks. It pulls first, so that the push includes what was pulled. It works in parts,
+// and yields to other tasks between them.
 func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 	at := &syncPlace{}
 	out, err := r.inName(worker, h, &at.userPlace, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
@@ -177,8 +177,8 @@ func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
-// skip says why a synchronisation was not begun, or not gone on with: between a schedule or a command and the task that
-// follows, the plugin was disabled, or lost what it knew its user by.
+// skip returns why a sync was not started, or not continued: the plugin was disabled or lost the user's credentials
+// since the task was added.
 func (r *Runner) skip(ctx context.Context, p *runnable, out *SyncResult) (any, error) {
 	why := p.unreadiness()
 	out.PluginID, out.UserID, out.SkippedReason = p.ID, p.mine.Account, &why
@@ -190,7 +190,7 @@ func (r *Runner) skip(ctx context.Context, p *runnable, out *SyncResult) (any, e
 	return out, err
 }
 
-// goOn notes how far a synchronisation is, and looks whether it is still wanted and the token still holds.
+// goOn stores the checkpoint, and checks that the sync is still wanted and the token still valid.
 func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPlace) error {
 	var b pgx.Batch
 	var wanted bool
@@ -208,7 +208,7 @@ func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPla
 	return r.freshen(ctx, p)
 }
 
-// part takes over, or tells, one part, and tells whether there is another. What the plugin refuses ends its half.
+// part pulls or pushes one part, and reports whether there is another. A rejection by the plugin ends its half.
 func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	if !at.Told && host.mode != onlyPush {
 		more, err := r.pull(ctx, p, host, at)
@@ -226,7 +226,7 @@ func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syn
 	return more, err
 }
 
-// introduce asks who the user is at the service, which tells early that they are nobody there.
+// introduce asks for the user's account at the service, which detects invalid credentials early.
 func (r *Runner) introduce(ctx context.Context, p *runnable, out *SyncResult) error {
 	who, asked := r.whoIs(ctx, p)
 	if asked == nil {
@@ -243,7 +243,7 @@ func (r *Runner) introduce(ctx context.Context, p *runnable, out *SyncResult) er
 	return err
 }
 
-// finish keeps what came of a synchronisation. It has failed where nothing came of it.
+// finish stores the result of a sync. It fails if the sync achieved nothing.
 func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *SyncResult) (any, error) {
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -262,7 +262,8 @@ func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *
 	return out, nil
 }
 
-// inResult is an error that belongs into the result. Others end the task, or let it go on later.
+// inResult returns the message of an error that belongs in the result. Other errors end the task or let it continue
+// later.
 func inResult(err error) (*string, error) {
 	var no *refusal
 	if !errors.As(err, &no) {

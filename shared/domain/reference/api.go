@@ -31,37 +31,37 @@ type TitleBody struct {
 	Title string `json:"title" minLength:"1" maxLength:"1000"`
 }
 
-// TitleChanges are what is not null of another title.
+// TitleChanges changes the non-null fields of an alternate title.
 type TitleChanges struct {
 	Label *string `json:"label,omitempty" minLength:"1" maxLength:"100" nullable:"true"`
 	Title *string `json:"title,omitempty" minLength:"1" maxLength:"1000" nullable:"true"`
 }
 
-// IDBody is the id that a service has given something.
+// IDBody is the id of a series or book at a service.
 type IDBody struct {
 	Source      string  `json:"source" minLength:"1" maxLength:"100" doc:"The service; of each there is one id"`
 	ExternalID  string  `json:"externalId" minLength:"1" maxLength:"500"`
 	ExternalURL *string `json:"externalUrl,omitempty" maxLength:"2000" nullable:"true" doc:"An http or https address"`
 }
 
-// LinkBody is a page about something.
+// LinkBody is a page about a series or book.
 type LinkBody struct {
 	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service; of each there is one page"`
 	URL        string  `json:"url" minLength:"1" maxLength:"2000" doc:"An http or https address"`
 	ExternalID *string `json:"externalId,omitempty" maxLength:"500" nullable:"true"`
 }
 
-// RatingBody is what a service's readers think of a series.
+// RatingBody is the rating of a series by a service's users.
 type RatingBody struct {
 	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service, in lower case; of each there is one rating"`
 	Rating     float64 `json:"rating" minimum:"0" maximum:"100"`
 	VoteCount  *int32  `json:"voteCount,omitempty" minimum:"0" nullable:"true"`
 }
 
-// check collects what is wrong with a body.
+// check collects validation errors of a body.
 type check struct{ bad []fault.Field }
 
-// line is a text of one line; nil and, where it may be nil, nothing is null.
+// line validates a single-line text. nil stays null; an optional empty text becomes null.
 func (c *check) line(field string, text *string) *string {
 	if text != nil && !book.Printable(text) {
 		c.bad = append(c.bad, fault.Field{Field: field, Message: "must hold printable characters"})
@@ -76,7 +76,7 @@ func (c *check) optional(field string, text *string) *string {
 	return c.line(field, text)
 }
 
-// address is one that a browser may safely be sent to.
+// address validates a URL that a browser may safely open.
 func (c *check) address(field string, text *string) *string {
 	text = c.optional(field, text)
 	if text == nil {
@@ -105,7 +105,7 @@ func (b *RatingBody) values(c *check) []any {
 	return []any{c.line("sourceName", &b.SourceName), b.Rating, b.VoteCount}
 }
 
-// Routes adds the operations on what series and books are called elsewhere.
+// Routes registers the operations on external titles, ids, links and ratings of series and books.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	routes(a, d, publish, ofSeries, titles, (*TitleBody).values)
 	routes(a, d, publish, ofSeries, ids, (*IDBody).values)
@@ -131,12 +131,13 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-// operation is one on a kind of an owner; verb begins its id.
+// operation describes an operation on a kind of an owner; its id begins with verb.
 func (k kind[T]) operation(o owner, method, path, verb, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}/" + k.path + path, ID: verb + o.what + k.id, Summary: summary, Tag: "References", Permission: permission}
 }
 
-// routes adds a kind of an owner: B is the body that adds one, values its values in the order of the columns.
+// routes registers a kind for an owner: B is the body of an insert, values returns its values in the order of the
+// columns.
 func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, k kind[T], values func(*B, *check) []any) {
 	list := k.operation(o, "GET", "", "list", k.what+"s, by name", o.reading)
 	list.ID += "s"

@@ -7,14 +7,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// ID is what another service calls a series, in short.
+// ID is the short form of an ExternalID.
 type ID struct {
 	Source      string  `json:"source" db:"source" doc:"The service, for example comicinfo"`
 	ExternalID  string  `json:"externalId" db:"external_id"`
 	ExternalURL *string `json:"externalUrl" db:"external_url"`
 }
 
-// queueAll asks for what hangs on several series; series is SQL of an array of their ids. load has it by series.
+// queueAll adds the select for several series to the batch; series is SQL of an array of their ids. load returns the
+// result by series.
 func (k kind[T]) queueAll(b *pgx.Batch, series string, of func(*T) uuid.UUID) (load func() map[uuid.UUID][]T) {
 	var rows []T
 	db.All(b, &rows, "select "+k.all()+" from "+k.table+" x where x.tenant_id = app.tenant() and x.series_id = any"+series+" order by x."+k.columns[0].name+", x.id")
@@ -27,8 +28,8 @@ func (k kind[T]) queueAll(b *pgx.Batch, series string, of func(*T) uuid.UUID) (l
 	}
 }
 
-// QueueAll asks for all that hangs on several series; series is SQL of an array of their ids, in parentheses. load is
-// it by series, once the batch has run.
+// QueueAll adds the selects of all references of several series to the batch; series is SQL of an array of their ids,
+// in parentheses. load returns them by series after the batch has run.
 func QueueAll(b *pgx.Batch, series string) (load func() func(uuid.UUID) OfSeries) {
 	ofTitles := titles.queueAll(b, series, func(t *Title) uuid.UUID { return t.SeriesID })
 	ofIDs := ids.queueAll(b, series, func(i *ExternalID) uuid.UUID { return *i.SeriesID })
@@ -42,7 +43,8 @@ func QueueAll(b *pgx.Batch, series string) (load func() func(uuid.UUID) OfSeries
 	}
 }
 
-// QueueAllIDs asks for what other services call several series; series is SQL of an array of their ids, in parentheses.
+// QueueAllIDs adds the select of the external ids of several series to the batch; series is SQL of an array of their
+// ids, in parentheses.
 func QueueAllIDs(b *pgx.Batch, series string) (load func() map[uuid.UUID][]ID) {
 	var rows []struct {
 		SeriesID uuid.UUID `db:"series_id"`

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Title is the title of a series in another language or of another kind.
+// Title is an alternate title of a series: another language or another kind.
 type Title struct {
 	ID        uuid.UUID `json:"id" db:"id"`
 	SeriesID  uuid.UUID `json:"seriesId" db:"series_id"`
@@ -16,7 +16,7 @@ type Title struct {
 	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// ExternalID is what another service calls a series or a book.
+// ExternalID is the id of a series or book at another service.
 type ExternalID struct {
 	ID           uuid.UUID  `json:"id" db:"id"`
 	SeriesID     *uuid.UUID `json:"seriesId,omitempty" db:"series_id" doc:"Of a series"`
@@ -42,7 +42,7 @@ type Link struct {
 	UpdatedAt  time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-// Rating is what another service's readers think of a series.
+// Rating is the rating of a series by another service's users.
 type Rating struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
