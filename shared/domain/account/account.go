@@ -25,7 +25,7 @@ type User struct {
 	UpdatedAt     time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-// UserInfo is who a session belongs to.
+// UserInfo is the user of a session.
 type UserInfo struct {
 	ID            uuid.UUID `json:"id" db:"id" format:"uuid"`
 	Username      string    `json:"username" db:"username"`
@@ -35,7 +35,7 @@ type UserInfo struct {
 	Permissions   []string  `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
 }
 
-// service is what the operations need.
+// service holds the dependencies of the operations.
 type service struct {
 	database  *db.DB
 	tokens    *auth.Tokens

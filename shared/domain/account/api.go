@@ -29,7 +29,7 @@ type LogoutResponse struct {
 	Message string `json:"message"`
 }
 
-// StreamAccess is what an event stream may show a user.
+// StreamAccess says what an event stream may show a user.
 type StreamAccess struct {
 	TenantID    uuid.UUID  `json:"tenantId" format:"uuid"`
 	UserID      uuid.UUID  `json:"userId" format:"uuid"`
@@ -37,9 +37,9 @@ type StreamAccess struct {
 	ExpiresAt   *time.Time `json:"expiresAt" nullable:"true" doc:"When the credential ends by itself"`
 }
 
-// Routes adds signing in, registration and the administration of users. bump is called after a change of what
-// a user may do. publicURL is the address of the installation for links in mails; {tenant} in it stands for
-// the tenant's name.
+// Routes registers sign-in, registration and user administration. bump is called after a change of a user's
+// permissions. publicURL is the address of the installation for links in mails; {tenant} in it is replaced by the
+// tenant's name.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID), m mail.Sender, publicURL string) {
 	s := &service{database: d, tokens: tokens, bump: bump, mail: m, publicURL: publicURL}
 	s.sessionRoutes(a)

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// confirmScript sends the token of the address when somebody presses the button. Opening the page does nothing yet:
-// programs that look for harm in mails open every link.
+// confirmScript sends the token in the address when the button is pressed. Opening the page does nothing yet, because
+// mail scanners open every link.
 const confirmScript = `
 const text = document.querySelector('p'), button = document.querySelector('button')
 button.hidden = false
@@ -27,7 +27,7 @@ button.onclick = async () => {
 }
 `
 
-// confirmPage is what the link in the mail opens. It holds nothing of the address that it was opened with.
+// confirmPage is the page behind the link in the mail. It contains nothing of its address.
 const confirmPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -45,7 +45,7 @@ const confirmPage = `<!DOCTYPE html>
 </html>
 `
 
-// confirmRoutes serves the page that the link in the mail opens, to anybody.
+// confirmRoutes serves the page behind the link in the mail without authentication.
 func confirmRoutes(a *httpapi.API) {
 	hash := sha256.Sum256([]byte(confirmScript))
 	policy := "default-src 'none'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; img-src data:; " +
@@ -53,7 +53,7 @@ func confirmRoutes(a *httpapi.API) {
 	a.Router.Get("/verify-email", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", policy)
-		w.Header().Set("Cache-Control", "no-store") // its address holds the token
+		w.Header().Set("Cache-Control", "no-store") // its address contains the token
 		if r.Method != http.MethodHead {
 			_, _ = io.WriteString(w, confirmPage)
 		}

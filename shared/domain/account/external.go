@@ -17,38 +17,38 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// External is a user whom an identity provider knows, to be made here.
+// External is a user of an identity provider, to be created here.
 type External struct {
-	Username string // wished for
+	Username string // preferred
 	Email    string
-	Verified bool // the address is theirs, as the provider says
+	Verified bool // the provider has verified the address
 	Role     string
 }
 
-// Match is an account that an External may be.
+// Match is an account that an External may belong to.
 type Match struct {
 	ID         uuid.UUID `db:"id"`
 	Generation int32     `db:"generation"`
 	IsActive   bool      `db:"is_active"`
 	Role       string    `db:"role"`
-	Verified   bool      `db:"email_verified"` // and not only claimed
+	Verified   bool      `db:"email_verified"` // not only claimed
 }
 
 const matchColumns = "id, generation, is_active, role, email_verified and not email_claimed as email_verified"
 
-// QueueByID adds the query for an account to a batch; nil where there is none.
+// QueueByID adds the query for an account to a batch; dst is nil if there is none.
 func QueueByID(b *pgx.Batch, dst **Match, id uuid.UUID) {
 	db.One(b, dst, "select "+matchColumns+" from account where tenant_id = app.tenant() and id = $1", id)
 }
 
-// QueueByEmail adds the query for the account with an e-mail address to a batch; nil where there is none. There is
-// never more than one.
+// QueueByEmail adds the query for the account with an e-mail address to a batch; dst is nil if there is none. Addresses
+// are unique.
 func QueueByEmail(b *pgx.Batch, dst **Match, email string) {
 	db.One(b, dst, "select "+matchColumns+" from account where tenant_id = app.tenant() and lower(email) = lower($1)", composed(email))
 }
 
-// AddExternal makes a user without a password, with a name that nobody has. BadRequest where the provider gives no
-// e-mail address that can be one; Conflict where somebody was faster: then it may be tried again.
+// AddExternal creates a user without a password and with a free user name. BadRequest if the provider's e-mail address
+// is invalid; Conflict if a concurrent request was first: then the caller may retry.
 func AddExternal(ctx context.Context, tx pgx.Tx, e External) (*Match, error) {
 	email := composed(e.Email)
 	if msg := emailFault(email); msg != "" {
@@ -76,7 +76,7 @@ func AddExternal(ctx context.Context, tx pgx.Tx, e External) (*Match, error) {
 	return &Match{ID: u.id, Generation: 1, IsActive: true, Role: e.Role, Verified: e.Verified}, nil
 }
 
-// nameFor makes a user name of what a provider calls somebody: never one like somebody else's address.
+// nameFor derives a user name from the provider's data; it never equals somebody else's address.
 func nameFor(wish, email string) string {
 	local, _, _ := strings.Cut(email, "@")
 	for _, name := range []string{wish, local} {
@@ -100,7 +100,7 @@ func nameFor(wish, email string) string {
 // begun is the beginning of a name, in characters.
 func begun(name string, most int) string { return strings.TrimSpace(cut.Chars(name, most)) }
 
-// SetRole gives a user another role, unless they are the last active administrator. It tells whether anything changed.
+// SetRole changes a user's role, unless they are the last active administrator. It reports whether anything changed.
 func SetRole(ctx context.Context, tx pgx.Tx, id uuid.UUID, role string) (bool, error) {
 	l, err := lock(ctx, tx, id)
 	if err != nil {

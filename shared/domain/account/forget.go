@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// ForgetTokens deletes the refresh and verification tokens of every tenant that have run out. The scheduler
-// calls it, as the role that sees all.
+// ForgetTokens deletes the expired refresh and verification tokens of every tenant. The scheduler calls it, with the
+// role that sees all tenants.
 func ForgetTokens(ctx context.Context, system *db.DB) (int64, error) {
 	refresh, err := system.Pool().Exec(ctx, "delete from refresh_token where expires_at < now()")
 	if err != nil {

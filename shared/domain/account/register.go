@@ -17,11 +17,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/mail"
 )
 
-// verificationLife is how long the link in a mail works.
+// verificationLife is how long the link in a mail is valid.
 const verificationLife = 24 * time.Hour
 
-// register makes a reader, where the tenant allows it: signed in at once, or inactive until the e-mail address
-// is confirmed.
+// register creates a reader, if the tenant allows it: signed in immediately, or inactive until the e-mail address is
+// confirmed.
 func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error) {
 	if err := fault.InvalidFields(n.Check()); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error
 		EmailVerified: false, Permissions: user.Permissions}, Message: "Follow the link in the mail that was sent to you, then sign in"}, nil
 }
 
-// verify activates the account that the token was sent to, and signs in.
+// verify activates the account of a verification token, and signs in.
 func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, error) {
 	found, err := useVerification(ctx, s.database, auth.HashSecret(token))
 	if err != nil {
@@ -77,12 +77,12 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 	return &VerifyResponse{Access: *access, Message: "The e-mail address is confirmed"}, nil
 }
 
-// evenly is how long it takes at least to answer who wants another mail: longer than most servers of mail take. Else
-// the time would tell whether one was sent.
+// evenly is the minimum response time of a request for another mail; most mail servers are faster. Otherwise the time
+// would reveal whether a mail was sent.
 var evenly = time.Second
 
-// resend sends another link to an account that waits for one; it answers alike in every case, so that nobody
-// can ask which addresses are known.
+// resend sends another link to an account that waits for confirmation. The response is the same in every case, so that
+// it does not reveal which addresses are known.
 func (s *service) resend(ctx context.Context, email string) (*ResendResponse, error) {
 	email = strings.TrimSpace(email)
 	if msg := emailFault(email); msg != "" {
@@ -97,7 +97,7 @@ func (s *service) resend(ctx context.Context, email string) (*ResendResponse, er
 	}
 	if waiting != nil {
 		if err := s.sendVerification(ctx, waiting.Username, waiting.Email, token); err != nil {
-			httpapi.Note(ctx, slog.String("mail", err.Error())) // to say so would tell that the address is known
+			httpapi.Note(ctx, slog.String("mail", err.Error())) // an error response would reveal that the address is known
 		}
 	}
 	select {

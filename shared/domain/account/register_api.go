@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// RegisterResponse is the new user, signed in unless the e-mail address has to be confirmed first.
+// RegisterResponse is the new user, signed in unless the e-mail address must be confirmed first.
 type RegisterResponse struct {
 	AccessToken *string  `json:"accessToken" nullable:"true"`
 	TokenType   *string  `json:"tokenType" nullable:"true"`
@@ -21,7 +21,7 @@ type VerifyResponse struct {
 	Message string `json:"message"`
 }
 
-// ResendResponse is the same whether the address is known or not.
+// ResendResponse is the same for known and unknown addresses.
 type ResendResponse struct {
 	Message string `json:"message"`
 }

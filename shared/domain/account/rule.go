@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Limits of what a user consists of.
+// Limits of a user's fields.
 const (
 	maxUsername = 64   // characters
 	maxEmail    = 254  // bytes (RFC 5321)
@@ -22,17 +22,17 @@ const (
 	maxPassword = 1024 // bytes
 )
 
-// New is a user to be: trimmed and checked by Check.
+// New is a user to create; Check trims and validates it.
 type New struct {
 	Username string
 	Email    string
 	Password string
 }
 
-// composed is a name as it is stored and looked for: without spaces around it, and in one form of its accents (NFC).
+// composed returns a name as it is stored and compared: trimmed and in NFC.
 func composed(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
 
-// Check trims the names and returns what is wrong with each member.
+// Check trims the names and validates every field.
 func (n *New) Check() []fault.Field {
 	var bad []fault.Field
 	n.Username, n.Email = composed(n.Username), composed(n.Email)
@@ -62,7 +62,7 @@ func checkNames(username, email, was string) []fault.Field {
 	case strings.Contains(username, ":") && username != was:
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain a colon: it ends the name where user name and password are sent as HTTP Basic"})
 	case strings.Contains(username, "@") && !same(username, email):
-		// Signing in works by user name and by e-mail: nobody may be called like somebody else's address.
+		// Users sign in by user name or e-mail address: a user name must not be somebody else's address.
 		bad = append(bad, fault.Field{Field: "username", Message: "may be an e-mail address only if it is the user's own"})
 	}
 	if msg := emailFault(email); msg != "" {
@@ -71,7 +71,7 @@ func checkNames(username, email, was string) []fault.Field {
 	return bad
 }
 
-// same compares names as the database does. (To strings.EqualFold, ſ is an s.)
+// same compares names as the database does. (strings.EqualFold treats ſ as s.)
 func same(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	return a == b
@@ -113,7 +113,7 @@ func checkRole(role string) []fault.Field {
 	return nil
 }
 
-// checkPermissions understands every spelling and returns each permission once, as written on output.
+// checkPermissions accepts every spelling and returns each permission once, in output spelling.
 func checkPermissions(in []string) ([]string, []fault.Field) {
 	out := []string{}
 	for _, s := range in {
@@ -130,8 +130,8 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 
 func quote(s string) string { return "\"" + cut.Brief(s, 64) + "\"" }
 
-// checkRank refuses a caller without SystemAdmin who would give, or change a user who has, a permission that
-// the caller lacks; and one from whom sharing tags hide something, which another user would show them.
+// checkRank refuses a caller without SystemAdmin who would grant a permission that they lack, or change a user who has
+// one. It also refuses a caller from whom sharing tags hide something, which another user could show them.
 func checkRank(c *auth.Caller, role string, extra []string) error {
 	if c.May(auth.SystemAdmin) {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// refreshLife is how long a session lasts without being renewed.
+// refreshLife is how long a session lasts without a refresh.
 const refreshLife = 30 * 24 * time.Hour
 
-// LoginResponse is a session: what POST /auth/login answers with, in snake_case.
+// LoginResponse is a session: the response of POST /auth/login, in snake_case.
 type LoginResponse struct {
 	AccessToken  string   `json:"access_token"`
 	TokenType    string   `json:"token_type" enum:"Bearer"`
@@ -27,7 +27,7 @@ type LoginResponse struct {
 	User         UserInfo `json:"user"`
 }
 
-// TokenPair is a session that was renewed.
+// TokenPair is a refreshed session.
 type TokenPair struct {
 	AccessToken  string `json:"accessToken"`
 	RefreshToken string `json:"refreshToken" doc:"Works once; valid for 30 days"`
@@ -35,8 +35,7 @@ type TokenPair struct {
 	TokenType    string `json:"tokenType" enum:"Bearer"`
 }
 
-// Access is a user who is signed in until the access token ends: what the ways of signing in answer with that give no
-// refresh token.
+// Access is a sign-in without a refresh token: it ends with the access token.
 type Access struct {
 	AccessToken string   `json:"accessToken"`
 	TokenType   string   `json:"tokenType" enum:"Bearer"`
@@ -47,7 +46,7 @@ type Access struct {
 var errSession = fault.New(fault.Unauthorized, "The session has ended; sign in again")
 
 // Enter signs in an account whose credential was checked at the given generation, and sets the session cookie.
-// Unauthorized when the account changed meanwhile.
+// Unauthorized if the account has changed since.
 func Enter(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*Access, error) {
 	var b pgx.Batch
 	var who *signedIn
@@ -58,7 +57,7 @@ func Enter(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID
 	return sign(ctx, tokens, who)
 }
 
-// Open is Enter that starts a session, which a refresh token renews.
+// Open is Enter that also starts a session with a refresh token.
 func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
 	next := newRefresh(ctx)
 	var b pgx.Batch
@@ -74,7 +73,7 @@ func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID,
 	return &LoginResponse{AccessToken: a.AccessToken, TokenType: a.TokenType, ExpiresIn: a.ExpiresIn, RefreshToken: next.token, User: a.User}, nil
 }
 
-// renew trades a refresh token for the next one of its family.
+// renew exchanges a refresh token for the next one of its family.
 func (s *service) renew(ctx context.Context, token string) (*TokenPair, error) {
 	next := newRefresh(ctx)
 	var b pgx.Batch
@@ -90,8 +89,7 @@ func (s *service) renew(ctx context.Context, token string) (*TokenPair, error) {
 	return &TokenPair{AccessToken: a.AccessToken, RefreshToken: next.token, ExpiresIn: a.ExpiresIn, TokenType: a.TokenType}, nil
 }
 
-// sign makes the access token of who was stored as signed in, and sets the cookie; nobody signed in is
-// Unauthorized.
+// sign creates the access token for who and sets the cookie; a nil who is Unauthorized.
 func sign(ctx context.Context, tokens *auth.Tokens, who *signedIn) (*Access, error) {
 	if who == nil {
 		return nil, errSession
@@ -106,7 +104,7 @@ func sign(ctx context.Context, tokens *auth.Tokens, who *signedIn) (*Access, err
 	return &Access{AccessToken: access, TokenType: "Bearer", ExpiresIn: life, User: who.UserInfo}, nil
 }
 
-// setCookie sets the session cookie for so many seconds; a negative number removes it.
+// setCookie sets the session cookie with a lifetime in seconds; a negative number deletes it.
 func setCookie(ctx context.Context, value string, seconds int) {
 	httpapi.Cookie(ctx, &http.Cookie{Name: httpapi.SessionCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: httpapi.Secure(ctx)})

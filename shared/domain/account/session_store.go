@@ -13,10 +13,11 @@ type signedIn struct {
 	Generation int32 `db:"generation"`
 }
 
-// maxTokens bounds what one account keeps, used tokens included: some 16 devices that renew daily.
+// maxTokens is the maximum number of tokens per account, used ones included: enough for some 16 devices that refresh
+// daily.
 const maxTokens = 500
 
-// enter notes that the account $1 signs in, unless it changed since its credential was checked at generation $2.
+// enter records the sign-in of account $1, unless it has changed since its credential was checked at generation $2.
 const enter = `update account set last_login_at = now()
 			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
 			returning id, username, email, role, email_verified, permissions, generation`
@@ -25,7 +26,7 @@ func queueEnter(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int3
 	db.One(b, who, enter, account, generation)
 }
 
-// queueOpen is queueEnter that starts a family.
+// queueOpen is enter with a new family.
 func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
 	db.One(b, who, `with me as (
 			`+enter+`),
@@ -37,7 +38,7 @@ func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32
 	queueTrim(b, t)
 }
 
-// queueTrim deletes what has expired or is too much of the account that got the token.
+// queueTrim deletes the expired and excess tokens of the account that got the token.
 func queueTrim(b *pgx.Batch, t newToken) {
 	b.Queue(`with mine as (
 			select id, expires_at, row_number() over (order by created_at desc, id desc) as age from refresh_token
@@ -46,10 +47,11 @@ func queueTrim(b *pgx.Batch, t newToken) {
 		where r.tenant_id = app.tenant() and r.id = mine.id and (mine.expires_at < now() or mine.age > $2)`, t.id, maxTokens)
 }
 
-// queueRenew uses up a token and stores its successor. Where that did not happen although the token is known,
-// it was used before: the family is deleted. The second statement sees what a rival request has committed, so
-// of two requests with one token the slower ends the family, the faster one's new token included. The account is held
-// before its tokens, as by who changes it: a renewal comes before the change and its token is deleted, or after it.
+// queueRenew uses up a token and stores its successor. If that fails although the token is known, it was used before:
+// then the family is deleted. The second statement sees what a concurrent request has committed, so of two requests
+// with one token the slower one ends the family, including the new token of the faster one. The account is locked
+// before its tokens, as by writers of the account: a refresh either precedes the change and its token is deleted, or
+// follows it.
 func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
 	db.One(b, who, `with me as (
 			select a.id, a.username, a.email, a.role, a.email_verified, a.permissions, a.generation from account a
@@ -70,7 +72,7 @@ func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
 	queueTrim(b, t)
 }
 
-// queueEnd deletes the caller's family of the token.
+// queueEnd deletes the caller's token family.
 func queueEnd(b *pgx.Batch, hash []byte) {
 	b.Queue(`delete from refresh_token where tenant_id = app.tenant() and account_id = app.account()
 		and family_id = (select family_id from refresh_token where tenant_id = app.tenant() and account_id = app.account() and hash = $1)`, hash)

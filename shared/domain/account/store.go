@@ -15,7 +15,7 @@ import (
 
 const userColumns = "id, username, email, role, is_active, email_verified, permissions, last_login_at, created_at, updated_at"
 
-// UserFilter narrows the list of users; what is empty does not.
+// UserFilter filters the list of users; an empty field does not filter.
 type UserFilter struct {
 	Role           string `query:"role" enum:"reader,maintainer,admin" doc:"Only users with this role"`
 	SharingTag     string `query:"sharingTag" maxLength:"100" doc:"Only users that are allowed or denied the sharing tag of this name, not by a group"`
@@ -56,7 +56,7 @@ func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*UserDetails, error) 
 	return out, nil
 }
 
-// toStore is a checked user with the password hashed.
+// toStore is a validated user with the password hash.
 type toStore struct {
 	New
 	id               uuid.UUID
@@ -64,7 +64,7 @@ type toStore struct {
 	role             string
 	permissions      []string
 	active, verified bool
-	claimed          bool // the user says what the address is, and nobody else
+	claimed          bool // the address is only the user's own claim
 }
 
 const insertAccount = `insert into account (tenant_id, id, username, email, password_hash, role, permissions, is_active, email_verified, email_claimed)
@@ -74,7 +74,7 @@ func (u toStore) args() []any {
 	return []any{u.id, u.Username, u.Email, u.hash, u.role, append([]string{}, u.permissions...), u.active, u.verified, u.claimed}
 }
 
-// insertUser stores a user, with the hash of a verification token unless that is nil.
+// insertUser stores a user and, unless nil, the hash of a verification token.
 func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (*User, error) {
 	var b pgx.Batch
 	var stored *User
@@ -89,8 +89,8 @@ func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (
 	return stored, nil
 }
 
-// CreateFirst makes the first user of the tenant, an administrator; false when there is a user already. Of
-// several calls at once one wins.
+// CreateFirst creates the first user of the tenant, an administrator; false if there is a user already. Of several
+// concurrent calls one wins.
 func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bool, err error) {
 	var b pgx.Batch
 	var rows int64
@@ -99,7 +99,8 @@ func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bo
 	return id, rows == 1, err
 }
 
-// AddFirst queues CreateFirst into the caller's batch; created receives 1, or 0 when there is a user already.
+// AddFirst adds the statement of CreateFirst to the caller's batch; created receives 1, or 0 if there is a user
+// already.
 func AddFirst(b *pgx.Batch, n New, created *int64) uuid.UUID {
 	id := uuid.Must(uuid.NewV7())
 	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
@@ -108,7 +109,7 @@ func AddFirst(b *pgx.Batch, n New, created *int64) uuid.UUID {
 	return id
 }
 
-// taken turns a violated unique index into the Conflict that names the input.
+// taken turns a unique violation into the Conflict that names the field.
 func taken(err error, username, email string) error {
 	switch {
 	case db.Conflict(err, "account_username"):
@@ -119,12 +120,12 @@ func taken(err error, username, email string) error {
 	return err
 }
 
-// unconfirmed are accounts a that wait until their address is confirmed: they were registered, and are not active. A
-// user of an identity provider that does not vouch for the address is not one of them, disabled or not.
+// unconfirmed matches accounts a that wait for confirmation: registered and inactive. A user of an identity provider
+// that has not verified the address does not count, disabled or not.
 const unconfirmed = ` not a.email_verified and not a.is_active
 	and not exists (select from oidc_identity o where o.tenant_id = a.tenant_id and o.account_id = a.id)`
 
-// useVerification activates the account that waits with this token; nil when there is none.
+// useVerification activates the waiting account of this token; nil if there is none.
 func useVerification(ctx context.Context, d *db.DB, hash []byte) (*activated, error) {
 	return db.Get[activated](ctx, d, `with t as (
 			delete from verification_token where tenant_id = app.tenant() and hash = $1 returning account_id, expires_at)
@@ -143,7 +144,7 @@ type waiting struct {
 	Email    string `db:"email"`
 }
 
-// renewVerification replaces the token of an account that waits for confirmation, once a minute at most.
+// renewVerification replaces the token of an account that waits for confirmation, at most once a minute.
 func renewVerification(ctx context.Context, d *db.DB, email string, hash []byte) (*waiting, error) {
 	return db.Get[waiting](ctx, d, `with w as (
 			select a.id, a.username, a.email from account a

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// UserUpdate is what an administrator may change; what is absent stays.
+// UserUpdate changes a user as an administrator; an absent field stays.
 type UserUpdate struct {
 	Username    httpapi.Optional[string]   `json:"username,omitempty" doc:"1 to 64 characters"`
 	Email       httpapi.Optional[string]   `json:"email,omitempty"`
@@ -23,7 +23,7 @@ type UserUpdate struct {
 	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"false ends every session of the user and disables the API keys"`
 }
 
-// NewUser is a user as an administrator makes one.
+// NewUser is a user to be created by an administrator.
 type NewUser struct {
 	Username    string                     `json:"username" maxLength:"64"`
 	Email       string                     `json:"email" maxLength:"254"`
@@ -34,7 +34,7 @@ type NewUser struct {
 }
 
 func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {
-	if err := s.database.Enter(ctx); err != nil { // before any work is done for somebody who may not
+	if err := s.database.Enter(ctx); err != nil { // permission first, before any expensive work
 		return nil, err
 	}
 	u := toStore{id: uuid.Must(uuid.NewV7()), New: New{in.Username, in.Email, in.Password}, role: auth.Reader, active: true, verified: true, claimed: !vouches(ctx)}
@@ -91,7 +91,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be disabled or given another role; make another user an administrator first", locked.target.Username)
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
-		forgetMail := next.EmailVerified || next.Email != locked.target.Email // what was sent to another address confirms nothing
+		forgetMail := next.EmailVerified || next.Email != locked.target.Email // a mail to the old address confirms nothing
 		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, claim(ctx, in.IsActive.Or(false), next.Email != locked.target.Email))
 		return err
 	})
@@ -102,11 +102,11 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 	return stored, nil
 }
 
-// vouches tells whether an address is somebody's because the caller says so. Whoever has the address can come to be
-// this user by an identity provider, and bring a role: it takes an administrator.
+// vouches reports whether the caller's word counts as verification of an address. Only an administrator's does: whoever
+// owns the address can sign in as this user through an identity provider, and bring a role.
 func vouches(ctx context.Context) bool { return auth.CallerOf(ctx).May(auth.SystemAdmin) }
 
-// claim is whether the address is one that nobody vouches for after a change; nil where it is as it was.
+// claim returns whether the address is unverified after a change; nil leaves it as it is.
 func claim(ctx context.Context, enabled, readdressed bool) *bool {
 	merely := !vouches(ctx)
 	if readdressed || enabled && !merely {
@@ -115,7 +115,7 @@ func claim(ctx context.Context, enabled, readdressed bool) *bool {
 	return nil
 }
 
-// apply is the user after the change.
+// apply returns the user after the change.
 func (in UserUpdate) apply(u User) (User, error) {
 	was := u.Username
 	u.Username, u.Email, u.Role = composed(in.Username.Or(u.Username)), composed(in.Email.Or(u.Email)), in.Role.Or(u.Role)
@@ -133,7 +133,7 @@ func (in UserUpdate) apply(u User) (User, error) {
 			bad = append(bad, fault.Field{Field: "isActive", Message: "must be true or false"})
 		} else {
 			u.IsActive = *in.IsActive.Value
-			u.EmailVerified = true // the administrator has decided; a mail sent before must not undo that
+			u.EmailVerified = true // the administrator has decided; an earlier mail must not undo that
 		}
 	}
 	return u, fault.InvalidFields(bad)
@@ -165,7 +165,7 @@ func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
 	return nil
 }
 
-// locked is a user and the other active administrators, all held until the end of the transaction.
+// locked is a user and the number of other active administrators, all locked until the end of the transaction.
 type locked struct {
 	target User
 	others int
@@ -175,8 +175,8 @@ func (l locked) isLastAdmin() bool {
 	return l.target.Role == auth.Admin && l.target.IsActive && l.others == 0
 }
 
-// lock holds the rows in the order of their ids, so that two changes at once wait for each other instead of
-// both leaving one administrator who is the other's target.
+// lock locks the rows in the order of their ids. Two concurrent changes are serialized; otherwise each could remove the
+// administrator that the other one relies on.
 func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	rows, err := tx.Query(ctx, "select "+userColumns+` from account
 		where tenant_id = app.tenant() and (id = $1 or (role = 'admin' and is_active)) order by id for update`, id)
@@ -194,7 +194,7 @@ func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	return locked{target: users[i], others: len(users) - 1}, nil
 }
 
-// updateUser stores a user who was changed; claimed is what claim says.
+// updateUser stores a changed user; claimed is the result of claim.
 func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail bool, claimed *bool) (*User, error) {
 	var b pgx.Batch
 	var stored *User

@@ -16,41 +16,41 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// Result is what was found in one file.
+// Result is the analysis of one file.
 type Result struct {
 	Format         string // cbz, cbr, cb7, cbt, epub or pdf: what it is, whatever its name says
 	Fingerprint    string
 	Pages          []Page
-	SpineCount     int            // of an EPUB without pages
+	SpineCount     int            // for an EPUB without pages
 	Cover          *archive.Entry // nil: no image to show
-	CoverImage     []byte         // the cover's bytes, where they were asked for
+	CoverImage     []byte         // the cover's bytes, if requested
 	Metadata       Metadata
-	Number         *float64 // in the metadata
+	Number         *float64 // from the metadata
 	Direction      string   // reading direction, or ""
 	Genres         []string
 	Tags           []string
-	Link           string // of the metadata's web address, or ""
-	AgeRating      *int   // the lowest age that the metadata names
-	ExternalID     string // an ISBN
-	ExternalSource string // what names it: epub, pdf or opf; "" without one
+	Link           string // web address from the metadata, or ""
+	AgeRating      *int   // lowest age in the metadata
+	ExternalID     string // ISBN
+	ExternalSource string // source of ExternalID: epub, pdf or opf; "" if there is none
 	Titles         []SeriesTitle
 	Warnings       []string
 }
 
-// Page is one page image and where it lies.
+// Page is one page image and its place in the file.
 type Page struct {
 	archive.Entry
 	MediaType     string
 	Width, Height int // pixels; 0 when unknown
 }
 
-// SeriesTitle is another title of the series, and of what kind.
+// SeriesTitle is an alternate title of the series with its kind.
 type SeriesTitle struct {
 	Label string `json:"label"`
 	Title string `json:"title"`
 }
 
-// Problem is a reason why a book cannot be read, in words for its owner.
+// Problem is the reason why a book cannot be read, worded for its owner.
 type Problem struct {
 	Type    string // format_detection, encrypted, unsupported, limit, zero_pages, parser, timeout, killed or other
 	Message string
@@ -59,13 +59,13 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Options say what to read besides the index.
+// Options says what to read besides the index.
 type Options struct {
 	CoverImage bool
-	// Without are fingerprints of contents whose cover is there already: it is not read.
+	// Without lists fingerprints whose cover exists already and is not read.
 	Without []string
 }
 
@@ -73,8 +73,8 @@ func (o Options) cover(r *Result) bool {
 	return o.CoverImage && r.Cover != nil && !slices.Contains(o.Without, r.Fingerprint)
 }
 
-// File analyses one object. A *Problem is a fact about the file; any other error means that the store could not
-// be read, and that the file should be tried again.
+// File analyses one object. A *Problem is a property of the file; any other error means that the store could not be
+// read, and that the file should be retried.
 func File(ctx context.Context, reader *content.Reader, bucket string, listed blob.Object, o Options) (*Result, error) {
 	src, err := openSource(ctx, reader, bucket, listed)
 	if err != nil {
@@ -84,7 +84,7 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	if err != nil {
 		return nil, explain(err)
 	}
-	if c.document == nil { // one that is given up may be read by its sandbox for another moment
+	if c.document == nil { // after a timeout, the sandbox may still be reading the document
 		defer src.release()
 	}
 	res := &Result{}
@@ -144,7 +144,7 @@ func (r *Result) setPages(entries []archive.Entry) {
 	}
 }
 
-// measure takes the pixel sizes of pages whose headers were read anyway.
+// measure sets the pixel sizes of pages whose headers have been read already.
 func (r *Result) measure(src *source) {
 	for i := range r.Pages {
 		p := &r.Pages[i]
@@ -157,7 +157,7 @@ func (r *Result) measure(src *source) {
 	}
 }
 
-// infoEntry is ComicInfo.xml: at the root, else the one nearest to it.
+// infoEntry returns ComicInfo.xml: in the root, else nearest to it.
 func infoEntry(entries []archive.Entry) *archive.Entry {
 	var found *archive.Entry
 	for i, e := range entries {
@@ -169,8 +169,8 @@ func infoEntry(entries []archive.Entry) *archive.Entry {
 	return found
 }
 
-// readTogether reads ComicInfo.xml and, where that is dear, the cover in the same pass over the file. What is wrong
-// with ComicInfo.xml is a warning, not a failed book.
+// readTogether reads ComicInfo.xml and, if reading is expensive, the cover in the same pass over the file. An invalid
+// ComicInfo.xml is a warning, not a failure.
 func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.Info, error) {
 	found := infoEntry(c.Entries)
 	if found == nil {
@@ -207,7 +207,7 @@ func (r *Result) readEPUB(src *source, c *container) error {
 	pub, err := epub.Open(&c.Directory, src.entry, src.reader.Publications)
 	if err != nil {
 		if errors.Is(err, &archive.Error{Kind: epub.NoPackage}) && hasOnlyImages(&c.Directory) {
-			return r.readComic(src, c, Options{}) // a comic under the wrong extension
+			return r.readComic(src, c, Options{}) // a comic with the wrong extension
 		}
 		return err
 	}
@@ -231,7 +231,7 @@ func hasOnlyImages(dir *archive.Directory) bool {
 	return pages > 0 && !documents
 }
 
-// explain turns what the format packages say into a Problem; trouble of the store is passed on.
+// explain turns errors of the format packages into a Problem; errors of the store pass through.
 func explain(err error) error {
 	var known *Problem
 	var a *archive.Error

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/format/isbn"
 )
 
-// applyComicInfo takes over every element of ComicInfo.xml: into the field of the book that means the same, else into
-// its custom metadata below comicinfo.
+// applyComicInfo applies every element of ComicInfo.xml: to the matching field of the book, else to its custom metadata
+// below comicinfo.
 func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	m := &r.Metadata
 	m.Title, m.Series, m.Summary, m.Publisher, m.Imprint = i.Title, i.Series, i.Summary, i.Publisher, i.Imprint
@@ -69,8 +69,8 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	r.applyPages(i.Pages)
 }
 
-// applyPages takes sizes, and the cover where the file says which page it is. The size of an image that has another
-// number of bytes by now is not that of this one: programs convert pages, add some, and leave ComicInfo.xml as it was.
+// applyPages applies page sizes, and the cover if the file names its page. A size counts only if the image's byte count
+// matches: programs convert or add pages and leave ComicInfo.xml unchanged.
 func (r *Result) applyPages(pages []comicinfo.Page) {
 	named := false
 	for _, p := range pages {
@@ -80,7 +80,7 @@ func (r *Result) applyPages(pages []comicinfo.Page) {
 		if strings.Contains(strings.ToLower(p.Type), "frontcover") && !named { // Type is a list
 			named = true
 			if r.Cover = &r.Pages[p.Image].Entry; p.Image > 0 {
-				r.CoverImage = nil // of page 1
+				r.CoverImage = nil // it belongs to page 1
 			}
 		}
 		if same := p.ImageSize == 0 || p.ImageSize == r.Pages[p.Image].Size; same && p.ImageWidth > 0 && p.ImageHeight > 0 {
@@ -89,7 +89,7 @@ func (r *Result) applyPages(pages []comicinfo.Page) {
 	}
 }
 
-// bookTypes are values of Format, in lower case, that say what kind of book it is.
+// bookTypes maps values of Format, in lower case, to types of books.
 var bookTypes = map[string]string{"one-shot": "oneshot", "one shot": "oneshot", "oneshot": "oneshot", "omnibus": "omnibus", "anthology": "anthology",
 	"graphic novel": "graphic_novel", "magazine": "magazine", "artbook": "artbook", "art book": "artbook", "novel": "novel", "light novel": "novel",
 	"novella": "novella", "manga": "manga", "comic": "comic", "web comic": "comic", "webcomic": "comic", "webtoon": "comic"}

@@ -14,15 +14,15 @@ import (
 	"github.com/longbox/longbox/shared/format/tarball"
 )
 
-// container is what a file turned out to be: an archive, or a PDF document.
+// container is a recognized file: an archive, or a PDF document.
 type container struct {
 	archive.Directory
 	format   string // cbz, cbr, cb7 or cbt
 	document *pdf.Document
 }
 
-// open finds out what the file is. Its bytes decide; the extension only says where to look first: at the end, where
-// ZIP has its directory, or at the beginning, where the others have their mark.
+// open detects the type of the file. Its bytes decide; the extension only says where to look first: at the end, where
+// ZIP has its directory, or at the beginning, where the other formats have their signature.
 func (s *source) open(key string) (*container, error) {
 	atEnd := naming.Format(key) == "cbz" || naming.Format(key) == "epub"
 	if !atEnd {
@@ -44,7 +44,7 @@ func (s *source) open(key string) (*container, error) {
 	return nil, err
 }
 
-// openMarked reads a file whose first bytes say what it is; nil for ZIP and what is unknown.
+// openMarked opens a file by its signature; nil for ZIP and unknown ones.
 func (s *source) openMarked() (*container, error) {
 	head, err := s.head()
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *source) openMarked() (*container, error) {
 	return &container{Directory: *dir, format: format}, nil
 }
 
-// isEPUB tells whether an archive is to be read as an EPUB: by what it holds, or by its name.
+// isEPUB reports whether an archive is an EPUB, by content or by name.
 func (c *container) isEPUB(key string) bool {
 	if c.format != "cbz" {
 		return false

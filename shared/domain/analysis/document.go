@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/format/pdf"
 )
 
-// readPDF takes a document's pages: those that are one JPEG are ranges of the file, the others must be drawn.
+// readPDF reads a document's pages: a page that is a single JPEG is a range of the file, the others must be drawn.
 func (r *Result) readPDF(src *source, d *pdf.Document) {
 	r.Format = "pdf"
 	r.Fingerprint = d.Fingerprint
@@ -29,7 +29,7 @@ func (r *Result) readPDF(src *source, d *pdf.Document) {
 	r.applyInfo(d.Info)
 }
 
-// applyInfo takes the document's own description, as far as it is one: programs put file names into the title.
+// applyInfo applies the document's metadata, where it is meaningful: programs put file names into the title.
 func (r *Result) applyInfo(i pdf.Info) {
 	m := &r.Metadata
 	if t := strings.ToLower(i.Title); said(t) && !strings.HasPrefix(t, "microsoft word") && !strings.HasSuffix(t, ".pdf") && !strings.HasSuffix(t, ".indd") {
@@ -58,7 +58,7 @@ func (r *Result) applyInfo(i pdf.Info) {
 	}
 }
 
-// said tells whether a text says something: programs fill in "untitled" and, as ReportLab does, "(anonymous)".
+// said reports whether a text is meaningful: programs fill in "untitled" and, like ReportLab, "(anonymous)".
 func said(text string) bool {
 	switch strings.ToLower(strings.Trim(text, "()")) {
 	case "", "untitled", "anonymous", "unspecified":

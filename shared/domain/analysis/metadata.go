@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/format/language"
 )
 
-// Metadata are the fields of a book's metadata record that files carry; what is absent is left
-// out of the stored document.
+// Metadata holds the fields of a book's metadata record that files contain; absent ones are omitted from the stored
+// document.
 type Metadata struct {
 	Title          string   `json:"title,omitempty"`
 	TitleSort      string   `json:"titleSort,omitempty"`
@@ -41,21 +41,21 @@ type Metadata struct {
 	SeriesTotal    *int     `json:"seriesTotal,omitempty"`
 	Series         string   `json:"series,omitempty"`
 	SeriesPosition *float64 `json:"seriesPosition,omitempty"`
-	// Custom is what no other field has room for, below comicinfo or epub.
+	// Custom holds values without a field of their own, below comicinfo or epub.
 	Custom map[string]any `json:"customMetadata,omitempty"`
 }
 
-// Author is a person and what they did.
+// Author is a person and their role.
 type Author struct {
 	Name     string  `json:"name"`
 	Role     string  `json:"role"`
 	SortName *string `json:"sortName,omitempty"`
 }
 
-// noLanguage are the codes that name no language of a text: undetermined, several, none, one without a code.
+// noLanguage are the codes that name no language: undetermined, multiple, none, uncoded.
 var noLanguage = []string{"und", "mul", "zxx", "mis"}
 
-// language is a BCP 47 tag in its canonical spelling; a bad one is left out with a warning, one that names no language
+// language returns a canonical BCP 47 tag. It drops an invalid one with a warning, and one that names no language
 // without.
 func (r *Result) language(s string) string {
 	s = strings.TrimSpace(s)
@@ -73,7 +73,7 @@ func (r *Result) language(s string) string {
 	return tag
 }
 
-// isbnList is how the record has ISBNs: a JSON list.
+// isbnList formats ISBNs as the record stores them, a JSON list.
 func isbnList(list []string) string { return `["` + strings.Join(list, `","`) + `"]` }
 
 func optional(n int) *int {

@@ -8,22 +8,22 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// roles maps MARC relator codes to the interface's author roles; a creator without one has written the book.
+// roles maps MARC relator codes to author roles; a creator without a code is the writer.
 var roles = map[string]string{"": "writer", "aut": "writer", "cre": "writer", "ill": "illustrator", "art": "illustrator", "trl": "translator",
 	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker", "pen": "penciller", "let": "letterer"}
 
-// roleNames are the same roles written as words.
+// roleNames maps roles written as words.
 var roleNames = map[string]string{"author": "writer", "writer": "writer", "illustrator": "illustrator", "artist": "illustrator",
 	"translator": "translator", "editor": "editor", "colorist": "colorist", "letterer": "letterer", "inker": "inker", "penciller": "penciller"}
 
-// makers are the MARC relator codes, and some words, for those who made, sold or own the file or the copy, and for the
-// places where that was: they have no part in the work.
+// makers are the MARC relator codes, and some words, of people and places that made, sold or own the file or copy: they
+// did not contribute to the work.
 var makers = []string{"bdd", "bkp", "bnd", "bsl", "cmt", "cph", "dbp", "dst", "fmo", "mfp", "mfr", "mrk", "own", "pbd", "pbl", "pfr", "prp", "prt", "pup", "rps",
 	"trc", "tyg", "book producer", "distributor", "manufacturer", "printer", "publisher"}
 
-// roleOf is what somebody did for the book, or "" for a maker of the copy.
+// roleOf returns a person's role, or "" for a maker of the copy.
 func roleOf(c epub.Creator, contributor bool) string {
-	code := c.Role[strings.LastIndexAny(c.Role, "/#:")+1:] // also as an address, or with its scheme
+	code := c.Role[strings.LastIndexAny(c.Role, "/#:")+1:] // the code may be a URL or have a scheme
 	if slices.Contains(makers, code) {
 		return ""
 	}
@@ -37,7 +37,7 @@ func roleOf(c epub.Creator, contributor bool) string {
 	return role
 }
 
-// authors are the people of the work, each once with each role.
+// authors returns the people of the work, each once per role.
 func authors(p *epub.Publication) []Author {
 	type part struct{ name, role string }
 	seen := map[part]bool{}

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// Sidecar is what a package document beside a book says of it.
+// Sidecar is the content of a package document beside a book.
 type Sidecar struct {
 	Metadata   Metadata `json:"metadata"`
 	Number     *float64 `json:"number,omitempty"`
@@ -16,7 +16,7 @@ type Sidecar struct {
 	Warnings   []string `json:"warnings,omitempty"`
 }
 
-// ReadSidecar reads a package document; name is what its warnings call it. The error says why it cannot be read.
+// ReadSidecar reads a package document; name identifies it in warnings. The error says why it cannot be read.
 func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error) {
 	p, err := epub.ReadPackage(document, name, lim)
 	if err != nil {
@@ -27,11 +27,11 @@ func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error
 	return &Sidecar{Metadata: r.Metadata, Number: r.Number, Genres: r.Genres, ExternalID: r.ExternalID, Warnings: r.Warnings}, nil
 }
 
-// Override lets every field that the sidecar has take the place of what the file itself says.
+// Override replaces the file's fields by those that the sidecar has.
 func (r *Result) Override(s *Sidecar) {
 	custom := maps.Clone(r.Metadata.Custom)
 	if s.Metadata.Title != "" && s.Metadata.Title != r.Metadata.Title {
-		r.Metadata.TitleSort = "" // which is of the title that gives way
+		r.Metadata.TitleSort = "" // it belongs to the replaced title
 	}
 	to, from := reflect.ValueOf(&r.Metadata).Elem(), reflect.ValueOf(s.Metadata)
 	for i := range from.NumField() {

@@ -14,15 +14,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// window is how much is read at once of headers that lie scattered over a file: most need less.
+// window is how much is read at once of headers scattered over a file; most need less.
 const window = 1 << 10
 
-// documentWindow is that of PDF, where what belongs to a page often lies together, in front of it and behind.
+// documentWindow is the window for PDF, where the objects of a page are often close together.
 const documentWindow = 8 << 10
 
-// source is one object, read in ranges. What was read once is used again.
+// source is one object, read in ranges. What was read is reused.
 type source struct {
-	ctx    context.Context // of this one analysis; the format packages' callbacks take none
+	ctx    context.Context // of this analysis; the callbacks of the format packages take no context
 	reader *content.Reader
 	bucket string
 	object blob.Object
@@ -31,14 +31,14 @@ type source struct {
 	at     *blob.At
 }
 
-// tails are used again: a scan reads 64 KB of each book.
+// tails are pooled: a scan reads 64 KB of each book.
 var tails = sync.Pool{New: func() any { return new([archive.TailBytes]byte) }}
 
-// release gives the memory of the tail back, when nothing reads the source any more.
+// release returns the tail's buffer once nothing reads the source any more.
 func (s *source) release() { tails.Put(s.memory) }
 
-// openSource reads the end of the object: one request. The object must have the size that the listing showed;
-// a link to another file has not, and is not read.
+// openSource reads the end of the object with one request. The object must have the size in the listing; a link to
+// another file has not, and is not read.
 func openSource(ctx context.Context, reader *content.Reader, bucket string, listed blob.Object) (*source, error) {
 	if listed.Size == 0 {
 		return nil, &archive.Error{Kind: archive.Truncated, Msg: "the file is empty: replace it"}
@@ -65,8 +65,8 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 	return s, nil
 }
 
-// changed tells that an object is another version than the listed one, as far as that says which it is. Listings and
-// answers differ in fractions of a second.
+// changed reports whether an object is another version than the listed one, as far as the listing identifies it.
+// Listings and responses differ in fractions of a second.
 func changed(listed, now blob.Object) bool {
 	if listed.ETag != "" {
 		return now.ETag != listed.ETag
@@ -74,7 +74,7 @@ func changed(listed, now blob.Object) bool {
 	return !listed.Modified.IsZero() && now.Modified.After(listed.Modified.Add(time.Second))
 }
 
-// head is the beginning of the object, as far as types are told from it.
+// head returns the beginning of the object, enough to detect its type.
 func (s *source) head() ([]byte, error) {
 	head := make([]byte, min(window, s.object.Size))
 	if _, err := s.at.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -83,7 +83,7 @@ func (s *source) head() ([]byte, error) {
 	return head, nil
 }
 
-// entry is the plain content of an archive entry.
+// entry returns the uncompressed content of an archive entry.
 func (s *source) entry(e archive.Entry) ([]byte, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s *source) entry(e archive.Entry) ([]byte, error) {
 	return s.reader.Unpack(s.ctx, e, raw)
 }
 
-// cover is the picture of a cover. To be drawn it has half of the time that is left: the rest belongs to the book.
+// cover returns the picture of the cover. Drawing one may take half of the remaining time: the rest is for the book.
 func (s *source) cover(e archive.Entry) ([]byte, error) {
 	end, limited := s.ctx.Deadline()
 	if e.Method != archive.PDFPage || !limited {
@@ -118,7 +118,7 @@ func (s *source) cover(e archive.Entry) ([]byte, error) {
 	return drawing.entry(e)
 }
 
-// entries are the contents of entries that no range of their own holds, from one pass over the file.
+// entries returns the contents of entries without a byte range of their own, from one pass over the file.
 func (s *source) entries(list []archive.Entry) ([][]byte, error) {
 	out := make([][]byte, len(list))
 	err := s.reader.WalkIn(s.ctx, s.at, s.bucket, s.object, list, func(i int, r io.Reader) (err error) {
@@ -128,7 +128,7 @@ func (s *source) entries(list []archive.Entry) ([][]byte, error) {
 	return out, err
 }
 
-// size is the pixel size of a page where its first bytes were read anyway.
+// size returns the pixel size of a page, if its first bytes have been read already.
 func (s *source) size(e archive.Entry) (width, height int) {
 	start := s.object.Size - int64(len(s.tail))
 	if e.Offset < start || !e.Direct() || e.Encrypted {
@@ -142,7 +142,7 @@ func (s *source) size(e archive.Entry) (width, height int) {
 	if err != nil {
 		return 0, 0
 	}
-	head, _ := io.ReadAll(io.LimitReader(r, mediatype.HeadBytes)) // cut short is fine: it is a header
+	head, _ := io.ReadAll(io.LimitReader(r, mediatype.HeadBytes)) // truncation is fine: it is a header
 	width, height, _ = mediatype.Dimensions(head)
 	return width, height
 }

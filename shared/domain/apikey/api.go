@@ -21,7 +21,7 @@ type UpdateInput struct {
 	Body Update
 }
 
-// Routes adds the operations on API keys. bump is called after a change of what a key may do.
+// Routes registers the operations on API keys. bump is called after a change of a key's permissions.
 func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/api-keys", ID: "listApiKeys",
 		Summary: "The caller's own keys, oldest first", Tag: "API keys", Permission: auth.APIKeysRead},

@@ -37,7 +37,7 @@ type APIKey struct {
 	UpdatedAt   time.Time  `json:"updatedAt" db:"updated_at"`
 }
 
-// CreatedAPIKey is a new key, the only time the whole key is shown.
+// CreatedAPIKey is a new key; only this response contains the whole key.
 type CreatedAPIKey struct {
 	ID          uuid.UUID  `json:"id" format:"uuid"`
 	Name        string     `json:"name"`
@@ -48,7 +48,7 @@ type CreatedAPIKey struct {
 	ExpiresAt   *time.Time `json:"expires_at" nullable:"true"`
 }
 
-// Create is what a new key is asked to be.
+// Create describes a key to create.
 type Create struct {
 	Name        string                      `json:"name" maxLength:"100"`
 	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty" doc:"What the key may do; all that the caller may, unless given"`
@@ -105,7 +105,8 @@ func checkExpiry(t time.Time) []fault.Field {
 	return nil
 }
 
-// checkGrant refuses what goes beyond the caller: a permission, or, signed in with a key that ends, a later end.
+// checkGrant refuses what exceeds the caller's rights: a permission or, for a caller with an expiring key, a later
+// expiry.
 func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Time) error {
 	for _, p := range permissions {
 		if !c.May(p) {
@@ -118,7 +119,7 @@ func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Tim
 	return nil
 }
 
-// lasts tells whether an end is later than another; nil is none.
+// lasts reports whether an expiry is later than another; nil is never.
 func lasts(ends, than *time.Time) bool {
 	return than != nil && (ends == nil || ends.After(*than))
 }
@@ -155,12 +156,13 @@ func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
 		CreatedAt: stored.CreatedAt, ExpiresAt: stored.ExpiresAt}, nil
 }
 
-// effective is all that the caller may, each permission once.
+// effective returns the caller's permissions without duplicates.
 func effective(c *auth.Caller) []string {
 	return slices.Compact(slices.Sorted(slices.Values(c.Permissions)))
 }
 
-// find is a key that the caller may see; others' keys need act, and are hidden from whoever may not even see users.
+// find returns a key that the caller may see. Keys of other users require the permission act; they are hidden from
+// callers who may not even read users.
 func find(ctx context.Context, d *db.DB, id uuid.UUID, act string) (*APIKey, *time.Time, error) {
 	k, callerEnds, err := load(ctx, d, id)
 	if err != nil {
@@ -178,7 +180,7 @@ func find(ctx context.Context, d *db.DB, id uuid.UUID, act string) (*APIKey, *ti
 	return nil, nil, fault.Missing("API key")
 }
 
-// Update is what may be changed of a key; what is absent stays.
+// Update changes a key; an absent field stays.
 type Update struct {
 	Name        httpapi.Optional[string]    `json:"name,omitempty"`
 	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty"`
@@ -220,7 +222,7 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, er
 	if err != nil {
 		return nil, err
 	}
-	// Enabled again or made to last longer, a key is given all that it may do once more.
+	// Reactivating a key or extending its life counts as granting all its permissions again.
 	woken := next.IsActive && !old.IsActive
 	var granted []string
 	if in.Permissions.Set || woken || lasts(next.ExpiresAt, old.ExpiresAt) {
@@ -228,7 +230,7 @@ func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, er
 	}
 	more := slices.ContainsFunc(next.Permissions, func(p string) bool { return !slices.Contains(old.Permissions, p) })
 	if !in.ExpiresAt.Set && !woken && !more {
-		callerEnds = nil // nothing is made to last longer
+		callerEnds = nil // the expiry is not extended
 	}
 	if err := checkGrant(auth.CallerOf(ctx), granted, callerEnds, next.ExpiresAt); err != nil {
 		return nil, err

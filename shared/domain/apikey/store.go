@@ -25,20 +25,20 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]APIKey, int64, er
 	return keys, total, err
 }
 
-// queueEnds reads when the key ends that the caller is signed in with; nil for none.
+// queueEnds reads the expiry of the caller's key; nil if it has none.
 func queueEnds(ctx context.Context, b *pgx.Batch, dst **time.Time) {
 	db.Value(b, dst, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1",
 		auth.CallerOf(ctx).KeyHash)
 }
 
-// keyEnds is when the key ends that the caller is signed in with.
+// keyEnds returns the expiry of the caller's key.
 func keyEnds(ctx context.Context, d *db.DB) (ends *time.Time, err error) {
 	var b pgx.Batch
 	queueEnds(ctx, &b, &ends)
 	return ends, d.Run(ctx, &b)
 }
 
-// load is any key of the tenant, and when the key ends that the caller is signed in with.
+// load returns any key of the tenant, and the expiry of the caller's key.
 func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Time, err error) {
 	var b pgx.Batch
 	db.One(&b, &k, "select "+columns+" from api_key where tenant_id = app.tenant() and id = $1", id)
@@ -47,8 +47,8 @@ func load(ctx context.Context, d *db.DB, id uuid.UUID) (k *APIKey, ends *time.Ti
 	return k, ends, err
 }
 
-// insert stores a key; nil where the caller has maxKeys already. One user's keys are made one after the other, so that
-// several requests at once do not all find room for one more.
+// insert stores a key; nil if the caller has maxKeys already. Inserts of one user are serialized, so that concurrent
+// requests cannot exceed the limit.
 func insert(ctx context.Context, d *db.DB, k APIKey, hash []byte) (stored *APIKey, err error) {
 	var b pgx.Batch
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('api keys ' || app.account()::text, 0))")
@@ -60,7 +60,7 @@ func insert(ctx context.Context, d *db.DB, k APIKey, hash []byte) (stored *APIKe
 	return stored, err
 }
 
-// save writes the members that were sent, and no others.
+// save writes only the fields that were sent.
 func save(ctx context.Context, d *db.DB, id uuid.UUID, in Update, k APIKey) (*APIKey, error) {
 	stored, err := db.Get[APIKey](ctx, d, `update api_key set
 			name = case when $2 then $3 else name end,

@@ -14,17 +14,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// input is what a request says of the feed it asks for.
+// input holds the parameters of a feed request.
 type input struct {
-	id     uuid.UUID // of what the path names
+	id     uuid.UUID // from the path
 	paging paging
 }
 
-// Routes adds the feeds of both versions, and what OPDS 1.2 has besides.
+// Routes registers the feeds of both versions, and the extras of OPDS 1.2.
 func Routes(a *httpapi.API, d *db.DB) {
 	for _, f := range []struct {
 		path, id, summary, permission string
-		size                          int // of a page; 0: the feed has none
+		size                          int // page size; 0: the feed has no pages
 		load                          func(ctx context.Context, d *db.DB, in input) (*feed, error)
 	}{
 		{"", "Catalog", "Where the catalog begins", httpapi.SignedIn, 0, root},
@@ -48,7 +48,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		a.Handle(opds1(op), answer(load, writeAtom))
 		a.Handle(opds2(op), answer(load, writeOPDS2))
 		if f.path == "" {
-			op.Path, op.ID = "/v1/catalog", "FirstCatalog" // the same by another name
+			op.Path, op.ID = "/v1/catalog", "FirstCatalog" // alias
 			a.Handle(opds1(op), answer(load, writeAtom))
 		}
 	}
@@ -56,7 +56,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	ofOneBook(a, d)
 }
 
-// searches adds the search, whose words have another name in each version.
+// searches registers the search, whose parameter differs between the versions.
 func searches(a *httpapi.API, d *db.DB) {
 	load := func(name string) func(*http.Request) (*feed, error) {
 		return func(r *http.Request) (*feed, error) {
@@ -89,7 +89,7 @@ func searches(a *httpapi.API, d *db.DB) {
 	})
 }
 
-// ofOneBook adds what each version has of a single book.
+// ofOneBook registers what each version has for a single book.
 func ofOneBook(a *httpapi.API, d *db.DB) {
 	one := opds2(httpapi.Op{Method: "GET", Path: "/books/{id}", ID: "Book", Summary: "One book, as feeds show it", Permission: auth.BooksRead})
 	one.Media = opds2PublicationType
@@ -120,7 +120,7 @@ func ofOneBook(a *httpapi.API, d *db.DB) {
 	})
 }
 
-// opds1 is an operation of OPDS 1.2, opds2 the same of OPDS 2.0.
+// opds1 makes an operation of OPDS 1.2, opds2 one of OPDS 2.0.
 func opds1(op httpapi.Op) httpapi.Op {
 	op.Path, op.ID, op.Tag, op.Media = atomRoot+op.Path, "opds"+op.ID, "OPDS 1.2", "application/atom+xml"
 	return op
@@ -138,7 +138,7 @@ func queryOf(size int) []httpapi.Query {
 	return []httpapi.Query{{Name: "page"}, {Name: "pageSize"}}
 }
 
-// inputOf reads what a path and a feed with pages of a size take.
+// inputOf parses the parameters of a feed; size is its page size.
 func inputOf(r *http.Request, path string, size int) (in input, err error) {
 	if strings.Contains(path, "{id}") {
 		if in.id, err = httpapi.PathID(r); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// Relations of links (OPDS 1.2 section 8, OPDS-PSE 1.1).
+// Link relations (OPDS 1.2, section 8; OPDS-PSE 1.1).
 const (
 	relSubsection  = "subsection"
 	relAcquisition = "http://opds-spec.org/acquisition"
@@ -22,7 +22,7 @@ const (
 	relPage        = "http://vaemendis.net/opds-pse/page"
 )
 
-// Types of OPDS 1.2 (section 2).
+// Media types of OPDS 1.2 (section 2).
 const (
 	navigation  = "application/atom+xml;profile=opds-catalog;kind=navigation"
 	acquisition = "application/atom+xml;profile=opds-catalog;kind=acquisition"
@@ -100,7 +100,7 @@ func value(s *string) string {
 	return *s
 }
 
-// counted says how many there are: "1 book", "2 books".
+// counted formats a count: "1 book", "2 books".
 func counted(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -108,7 +108,7 @@ func counted(n int64, one, many string) string {
 	return strconv.FormatInt(n, 10) + " " + many
 }
 
-// atom is the frame of a feed, to which entries are added.
+// atom returns a feed without entries.
 func (f *feed) atom() *atomFeed {
 	kind := navigation
 	if f.reads {
@@ -141,7 +141,7 @@ func (f *feed) atom() *atomFeed {
 	return out
 }
 
-// writeAtom answers with a feed as OPDS 1.2.
+// writeAtom writes a feed as OPDS 1.2.
 func writeAtom(w http.ResponseWriter, f *feed) error {
 	out := f.atom()
 	for _, p := range f.places {
@@ -199,7 +199,7 @@ func (p publication) atom() atomEntry {
 	return e
 }
 
-// writePages answers with the pages of a book, one entry each.
+// writePages writes the pages of a book, one entry each.
 func writePages(w http.ResponseWriter, id uuid.UUID, f *feed, of *pages) error {
 	out := f.atom()
 	out.Updated = date(of.UpdatedAt)
@@ -211,7 +211,7 @@ func writePages(w http.ResponseWriter, id uuid.UUID, f *feed, of *pages) error {
 	return writeXML(w, acquisition, out)
 }
 
-// openSearchDocument tells readers how to search (OpenSearch 1.1).
+// openSearchDocument describes the search to clients (OpenSearch 1.1).
 type openSearchDocument struct {
 	XMLName     xml.Name `xml:"http://a9.com/-/spec/opensearch/1.1/ OpenSearchDescription"`
 	ShortName   string
@@ -229,7 +229,7 @@ func writeSearchDocument(w http.ResponseWriter, site string) error {
 	return writeXML(w, openSearch, out)
 }
 
-// writeXML writes a document that is whole before the answer begins.
+// writeXML encodes a document completely before the response starts.
 func writeXML(w http.ResponseWriter, kind string, document any) error {
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
@@ -238,6 +238,6 @@ func writeXML(w http.ResponseWriter, kind string, document any) error {
 	}
 	w.Header().Set("Content-Type", kind+";charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	_, _ = b.WriteTo(w) // an answer that nobody takes is nobody's loss
+	_, _ = b.WriteTo(w) // the client may have disconnected
 	return nil
 }

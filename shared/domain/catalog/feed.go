@@ -15,27 +15,27 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// feed is what one page of the catalog shows, in either version.
+// feed is one page of the catalog, for either version.
 type feed struct {
-	name  string // what its id is made of
+	name  string // its id derives from this
 	title string
-	path  string // below the catalog's root, where the feed is; "" is the root
-	up    string // the path above it
-	site  string // the name of this server
+	path  string // path below the catalog's root; "" is the root
+	up    string // path of the parent
+	site  string // name of this server
 
-	places    []place // of the root
+	places    []place // links of the root
 	libraries []library
 	lists     []list
 	series    []series
 	books     []publication
-	reads     bool // it is of books: an acquisition feed
-	found     bool // it is what a search found, series and books
+	reads     bool // contains books: an acquisition feed
+	found     bool // search results: series and books
 
 	paging paging
-	total  int64 // of all its pages; 0 where it has no pages
+	total  int64 // over all its pages; 0 if it has no pages
 }
 
-// place is a feed that the root leads to.
+// place is a feed that the root links to.
 type place struct{ title, path, about, rel string }
 
 var places = []place{
@@ -61,10 +61,10 @@ type list struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// listKind is what collections and read lists differ in.
+// listKind holds the differences between collections and read lists.
 type listKind struct {
-	path, name, kind string // kind is that of package collection
-	reads            bool   // it is of books
+	path, name, kind string // kind as in package collection
+	reads            bool   // contains books
 }
 
 var (
@@ -110,7 +110,7 @@ func (s series) cover() string      { return "/api/v1/series/" + s.ID.String() +
 func (l library) cover() string     { return "/api/v1/libraries/" + l.ID.String() + "/thumbnail" }
 func (l list) cover() string        { return "/api/v1" + l.kind.path + "/" + l.ID.String() + "/thumbnail" }
 
-// names are the people who made the book, each once, whatever they did.
+// names returns the people of the book without duplicates, regardless of role.
 func (p publication) names() (names []string) {
 	for _, a := range p.Authors {
 		if !slices.Contains(names, a.Name) {
@@ -120,7 +120,7 @@ func (p publication) names() (names []string) {
 	return names
 }
 
-// updated is when the newest of what the feed shows changed.
+// updated returns the latest change of anything in the feed.
 func (f *feed) updated() time.Time {
 	var at time.Time
 	newest := func(t time.Time) {
@@ -146,20 +146,20 @@ func (f *feed) updated() time.Time {
 	return at
 }
 
-// paging is which part of a feed is asked for.
+// paging is the requested part of a feed.
 type paging struct {
 	page, size int
-	query      url.Values // besides
+	query      url.Values // other parameters
 }
 
-// Sizes of a page of a feed. The books of a series come all at once, where they are not more than a list's page may
-// have: some readers show the first page alone.
+// Page sizes of feeds. The books of a series come all at once, up to the maximum page size of a list, because some
+// clients show only the first page.
 const (
 	defaultSize = 50
 	maxSize     = 100
 )
 
-// pagingOf reads page and pageSize of a feed's query; size is that of a page by itself.
+// pagingOf parses page and pageSize of a feed; size is the default.
 func pagingOf(r *http.Request, size int) (paging, error) {
 	p := paging{page: 1, size: size, query: url.Values{}}
 	var bad []fault.Field
@@ -182,7 +182,7 @@ func pagingOf(r *http.Request, size int) (paging, error) {
 
 func (p paging) offset() int { return (p.page - 1) * p.size }
 
-// at is the query of another page, "" for a feed without pages.
+// at returns the query of another page, "" for a feed without pages.
 func (p paging) at(page int) string {
 	q := url.Values{}
 	for k, v := range p.query {
@@ -198,7 +198,7 @@ func (p paging) at(page int) string {
 	return "?" + q.Encode()
 }
 
-// last is the number of the feed's last page.
+// last returns the number of the last page.
 func (f *feed) last() int {
 	if f.paging.size == 0 {
 		return 1
@@ -206,7 +206,7 @@ func (f *feed) last() int {
 	return max(1, int((f.total+int64(f.paging.size)-1)/int64(f.paging.size)))
 }
 
-// words is what a search looks for, as it was sent and as titles are compared.
+// words returns the search text as sent, and normalized.
 func words(r *http.Request, name string) (sent, find string, err error) {
 	sent = r.URL.Query().Get(name)
 	find = naming.Normalize(sent)

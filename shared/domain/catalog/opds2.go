@@ -14,7 +14,7 @@ const (
 	opds2PublicationType = "application/opds-publication+json"
 )
 
-// opds2Feed is a feed of OPDS 2.0. It has at least one of its lists, which may be empty.
+// opds2Feed is a feed of OPDS 2.0. At least one of its lists is present, possibly empty.
 type opds2Feed struct {
 	Metadata     opds2Metadata      `json:"metadata"`
 	Links        []opds2Link        `json:"links"`
@@ -44,7 +44,7 @@ type opds2Properties struct {
 	Items int64 `json:"numberOfItems"`
 }
 
-// opds2Publication is a book (Readium Web Publication Manifest), with the caller's progress as a member of our own.
+// opds2Publication is a book (Readium Web Publication Manifest), with the caller's progress in a field of our own.
 type opds2Publication struct {
 	Metadata opds2Book      `json:"metadata"`
 	Links    []opds2Link    `json:"links"`
@@ -83,7 +83,7 @@ type opds2Progress struct {
 	LastReadAt  time.Time `json:"lastReadAt"`
 }
 
-// writeOPDS2 answers with a feed as OPDS 2.0.
+// writeOPDS2 writes a feed as OPDS 2.0.
 func writeOPDS2(w http.ResponseWriter, f *feed) error {
 	here := func(page int) string { return opds2Root + f.path + f.paging.at(page) }
 	out := opds2Feed{Metadata: opds2Metadata{Title: f.title, Modified: date(f.updated())},

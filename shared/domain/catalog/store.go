@@ -17,11 +17,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// maxSummary is how many characters of a summary are shown: an answer of a function has 6 MB at most, a feed up to 500
-// books.
+// maxSummary is the length of summaries in characters: a function's response is limited to 6 MB, and a feed has up to
+// 500 books.
 const maxSummary = "2000"
 
-// queueSeries adds a page of series to the batch: ids is a select of id in order, whose last two parameters are limit
+// queueSeries adds a page of series to the batch. ids is a select of ids in order, whose last two parameters are limit
 // and offset.
 func queueSeries(b *pgx.Batch, dst *[]series, ids string, args ...any) {
 	db.All(b, dst, "with page as materialized (select id, row_number() over () as pos from ("+ids+`) x)
@@ -49,7 +49,7 @@ func queueBooks(b *pgx.Batch, dst *[]publication, ids string, args ...any) {
 		order by page.pos`, args...)
 }
 
-// run reads what a feed shows, with the server's name.
+// run reads the feed and the server's name.
 func (f *feed) run(ctx context.Context, d *db.DB, b *pgx.Batch) error {
 	setting.Value(b, setting.ApplicationName, &f.site)
 	return d.Run(ctx, b)
@@ -72,7 +72,7 @@ func allLibraries(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 	return f, f.run(ctx, d, &b)
 }
 
-// ofLibrary has the series of a library by title.
+// ofLibrary lists the series of a library by title.
 func ofLibrary(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	id, p := in.id, in.paging
 	f := &feed{name: "library-" + id.String(), path: "/libraries/" + id.String(), up: "/libraries", paging: p}
@@ -92,7 +92,7 @@ func ofLibrary(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	return f, nil
 }
 
-// ofSeries has the books of a series in order.
+// ofSeries lists the books of a series in order.
 func ofSeries(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	id, p := in.id, in.paging
 	f := &feed{name: "series-" + id.String(), path: "/series/" + id.String(), reads: true, paging: p}
@@ -111,7 +111,7 @@ func ofSeries(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	return f, nil
 }
 
-// lists has the collections, or the read lists, by name.
+// lists lists the collections or read lists by name.
 func lists(k listKind) func(context.Context, *db.DB, input) (*feed, error) {
 	return func(ctx context.Context, d *db.DB, in input) (*feed, error) {
 		f := &feed{name: k.path[1:], title: k.name, path: k.path, paging: in.paging}
@@ -128,19 +128,19 @@ func lists(k listKind) func(context.Context, *db.DB, input) (*feed, error) {
 	}
 }
 
-// feed is that of one collection or read list.
+// feed returns the empty feed of one collection or read list.
 func (k listKind) feed(in input) *feed {
 	id := in.id.String()
 	return &feed{name: k.path[1:] + "-" + id, path: k.path + "/" + id, up: k.path, reads: k.reads, paging: in.paging}
 }
 
-// queueNames asks for the names of the list and of the server.
+// queueNames reads the names of the list and the server.
 func (f *feed) queueNames(b *pgx.Batch, id uuid.UUID) {
 	setting.Value(b, setting.ApplicationName, &f.site)
 	db.Value(b, &f.title, "select name from collection where tenant_id = app.tenant() and id = $1", id)
 }
 
-// ofCollection has the series of a collection in its order.
+// ofCollection lists the series of a collection in its order.
 func ofCollection(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	f := collections.feed(in)
 	return f, collection.Series(ctx, d, in.id, "", "", func(b *pgx.Batch, l *serieslist.Listed) {
@@ -152,7 +152,7 @@ func ofCollection(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	})
 }
 
-// ofReadList has the books of a read list in its order.
+// ofReadList lists the books of a read list in its order.
 func ofReadList(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	f := readLists.feed(in)
 	return f, collection.Books(ctx, d, in.id, "", "", func(b *pgx.Batch, l *book.Listed) {
@@ -164,7 +164,7 @@ func ofReadList(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	})
 }
 
-// oneBook is a book that is there.
+// oneBook returns a book, unless its file is gone.
 func oneBook(ctx context.Context, d *db.DB, id uuid.UUID) (*publication, error) {
 	var b pgx.Batch
 	var found []publication
@@ -178,7 +178,7 @@ func oneBook(ctx context.Context, d *db.DB, id uuid.UUID) (*publication, error) 
 	return &found[0], nil
 }
 
-// recent has all books, the newest first.
+// recent lists all books, newest first.
 func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	p := in.paging
 	f := &feed{name: "recent", title: "Recently added", path: "/recent", reads: true, paging: p}
@@ -189,7 +189,7 @@ func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
 	return f, f.run(ctx, d, &b)
 }
 
-// search has the series and books that meet the words best.
+// search lists the series and books that match best.
 func search(ctx context.Context, d *db.DB, sent, find string) (*feed, error) {
 	f := &feed{name: "search", title: "Search: " + sent, path: "/search", reads: true, found: true}
 	var b pgx.Batch
@@ -208,12 +208,12 @@ func search(ctx context.Context, d *db.DB, sent, find string) (*feed, error) {
 	return f, nil
 }
 
-// pages are those of a book that can be shown one by one.
+// pages are the pages of a book that can be shown one by one.
 type pages struct {
 	Title     string    `db:"title"`
 	SeriesID  uuid.UUID `db:"series_id"`
 	Total     int64     `db:"total"`
-	Types     []string  `db:"types"` // of those from the offset on
+	Types     []string  `db:"types"` // from the offset on
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
@@ -221,7 +221,7 @@ func ofBook(ctx context.Context, d *db.DB, in input) (f *feed, of *pages, err er
 	id, p := in.id, in.paging
 	f = &feed{name: "book-" + id.String(), path: "/books/" + id.String() + "/pages", reads: true, paging: p}
 	var b pgx.Batch
-	from := min(p.offset(), 1<<30) // far beyond every book
+	from := min(p.offset(), 1<<30) // beyond the end of every book
 	db.One(&b, &of, `select b.title, b.series_id, coalesce(cardinality(i.names), 0)::bigint as total, coalesce(i.types[$2:$3], '{}') as types, b.updated_at
 		from book b left join page_index i on i.tenant_id = b.tenant_id and i.book_id = b.id
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id, from+1, from+p.size)

@@ -13,13 +13,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a thing.
+// IDInput names an item.
 type IDInput struct {
 	At
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// Routes adds the operations that answer JSON.
+// Routes registers the operations that respond with JSON.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	users(a, d)
 	libraries(a, d)
@@ -32,8 +32,8 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
 }
 
-// operation is an operation of this interface: its path lies below the tenant's prefix, and what only reads takes the
-// session cookie, too.
+// operation describes an operation of this interface: its path is below the tenant's prefix, and read operations also
+// accept the session cookie.
 func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/{prefix}/api" + path, ID: "komga" + id, Summary: summary, Tag: "Komga-compatible", Permission: permission, Prefixed: true, Cookie: method == "GET"}
 }
@@ -41,7 +41,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 func seriesLists(a *httpapi.API, d *db.DB) {
 	for _, l := range []struct {
 		path, id, summary string
-		order             httpapi.Sorting // without one asked for
+		order             httpapi.Sorting // by default
 	}{
 		{"", "ListSeries", "Series by title", httpapi.Sorting{}},
 		{"/new", "ListNewSeries", "Series, the newest first", httpapi.Sorting{Sort: "date_added", Order: "desc"}},
@@ -80,7 +80,7 @@ func oneOfSeries(a *httpapi.API, d *db.DB) {
 			BookFilter
 			Paging
 		}) (*Page[Book], error) {
-			in.SeriesID = []string{in.ID.String()} // the one in the path counts
+			in.SeriesID = []string{in.ID.String()} // the id in the path takes precedence
 			list, err := in.list(nil, words(&in.Search), in.sorting(bookSorts))
 			if err != nil {
 				return nil, err
@@ -92,7 +92,7 @@ func oneOfSeries(a *httpapi.API, d *db.DB) {
 func bookLists(a *httpapi.API, d *db.DB) {
 	for _, l := range []struct {
 		path, id, summary string
-		order             httpapi.Sorting // without one asked for
+		order             httpapi.Sorting // by default
 	}{
 		{"", "ListBooks", "Books by title", httpapi.Sorting{}},
 		{"/latest", "ListLatestBooks", "Books, the latest changed first", httpapi.Sorting{Sort: "modified_at", Order: "desc"}},
@@ -160,7 +160,7 @@ func oneOfBooks(a *httpapi.API, d *db.DB, added task.Added) {
 		func(ctx context.Context, in *IDInput) (*[]BookPage, error) { return pagesOf(ctx, d, added, in.ID) })
 }
 
-// reading adds what is written of the caller's reading.
+// reading registers the operations that write the caller's progress.
 func reading(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Store the caller's page in a book, or that it was read", auth.BooksRead),
 		func(ctx context.Context, in *struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Book is a book as clients know it.
+// Book is a book in Komga's format.
 type Book struct {
 	ID               string        `json:"id"`
 	SeriesID         string        `json:"seriesId"`
@@ -44,7 +44,7 @@ type Book struct {
 	Oneshot          bool          `json:"oneshot"`
 }
 
-// Media is what a book is made of.
+// Media describes the file of a book.
 type Media struct {
 	Status               string `json:"status" enum:"READY,ERROR,UNKNOWN"`
 	MediaType            string `json:"mediaType"`
@@ -55,7 +55,7 @@ type Media struct {
 	EpubIsKepub          bool   `json:"epubIsKepub"`
 }
 
-// BookMetadata is what is known of a book; texts that are not known are empty.
+// BookMetadata is the metadata of a book; unknown texts are empty.
 type BookMetadata struct {
 	Title           string   `json:"title"`
 	TitleLock       bool     `json:"titleLock"`
@@ -79,7 +79,7 @@ type BookMetadata struct {
 	LastModified    string   `json:"lastModified"`
 }
 
-// ReadProgress is the caller's place in a book.
+// ReadProgress is the caller's progress in a book.
 type ReadProgress struct {
 	Page         int32  `json:"page" doc:"From 1"`
 	Completed    bool   `json:"completed"`
@@ -101,7 +101,7 @@ type BookPage struct {
 	Size      string `json:"size" example:"12.3 MiB"`
 }
 
-// BookFilter narrows a list of books.
+// BookFilter filters a list of books.
 type BookFilter struct {
 	Search      string   `query:"search" maxLength:"1000" doc:"Words of the title"`
 	LibraryID   []string `query:"libraryId,explode"`
@@ -115,7 +115,7 @@ type BookFilter struct {
 	Oneshot     bool     `query:"oneshot" doc:"There are none: true finds nothing"`
 }
 
-// BookSearch is the body of a filtered list; what is null does not narrow it.
+// BookSearch is the body of a filtered list; a null field does not filter.
 type BookSearch struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title"`
@@ -129,7 +129,7 @@ type BookSearch struct {
 	Deleted        *bool           `json:"deleted,omitempty" nullable:"true"`
 }
 
-// filter is the same as a query has it.
+// filter converts the body to query parameters.
 func (s BookSearch) filter() BookFilter {
 	return BookFilter{LibraryID: s.LibraryID, SeriesID: s.SeriesID, ReadStatus: s.ReadStatus, MediaStatus: s.MediaStatus, Tag: s.Tag, Author: s.Author,
 		Deleted: s.Deleted != nil && *s.Deleted}
@@ -138,7 +138,7 @@ func (s BookSearch) filter() BookFilter {
 var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"), "author": author,
 	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
-// lastRead is the order by when the caller read in a book last.
+// lastRead orders by the caller's last reading.
 const lastRead = "last_read"
 
 var bookSorts = map[string]string{"metadata.numberSort": "number", "number": "number", "metadata.title": "title", "name": "title", "title": "title",
@@ -147,8 +147,8 @@ var bookSorts = map[string]string{"metadata.numberSort": "number", "number": "nu
 	"fileSize": "file_size", "size": "file_size", "media.pagesCount": "page_count", "pagesCount": "page_count",
 	"readProgress.readDate": lastRead, "readProgress.lastModified": lastRead, "readDate": lastRead}
 
-// list is the list that the filter and a condition (nil for none) ask for. What was read, the last first, is a list of
-// its own where nothing else can be in it.
+// list returns the list for the filter and a condition (nil for none). Last-read order of begun books uses the cheaper
+// list of the caller's progress.
 func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sorting) (*book.Listed, error) {
 	w := book.Wanted{Find: find, Sort: sort}
 	libraries, of, read := separated(f.LibraryID), separated(f.SeriesID), lower(separated(f.ReadStatus))
@@ -188,7 +188,7 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 	return book.List(w)
 }
 
-// asksForRead tells whether a condition, or one of those that must all be met, is that a book was begun.
+// asksForRead reports whether a condition, or one of the parts that must all hold, requires that a book was begun.
 func asksForRead(tree json.RawMessage) bool {
 	var c struct {
 		AllOf      []json.RawMessage
@@ -203,7 +203,7 @@ func asksForRead(tree json.RawMessage) bool {
 	return slices.ContainsFunc(c.AllOf, asksForRead)
 }
 
-// bookRow is a book as the database shows it.
+// bookRow is a book as selected by bookSQL.
 type bookRow struct {
 	ID          uuid.UUID  `db:"id"`
 	SeriesID    uuid.UUID  `db:"series_id"`
@@ -237,13 +237,13 @@ type bookRow struct {
 	ReadAt      *time.Time `db:"read_at"`
 }
 
-// How many characters of a summary are shown: an answer of a function has 6 MB at most.
+// Characters of a summary in responses: a function's response is limited to 6 MB.
 const (
 	inList = "500"
 	alone  = "100000"
 )
 
-// bookSQL shows the books whose ids are selected, with one index lookup for each; summary is how much of it.
+// bookSQL selects the books with the given ids, one index lookup each; summary is the length of summaries.
 func bookSQL(ids, summary string) string {
 	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x)
 	select b.id, b.series_id, s.title as series_title, b.library_id, l.path as library_path, b.key, b.title, coalesce(b.number, 0) as number,
@@ -298,7 +298,7 @@ func (r bookRow) media() Media {
 	return m
 }
 
-// date is a day of which the year is known; what is not known of it, or is no day of its month, is the first.
+// date returns a date whose year is known; an unknown or invalid month or day becomes the first.
 func date(year, month, day *int32) *string {
 	if year == nil {
 		return nil
@@ -318,7 +318,7 @@ func date(year, month, day *int32) *string {
 	return &s
 }
 
-// size is a number of bytes as people read it.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	f, unit := float64(n), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -333,7 +333,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, unit)
 }
 
-// listBooks is a page of a list.
+// listBooks returns a page of a list.
 func listBooks(ctx context.Context, d *db.DB, list *book.Listed, p Paging) (*Page[Book], error) {
 	var b pgx.Batch
 	load := queueBooks(&b, list, p)
@@ -343,12 +343,12 @@ func listBooks(ctx context.Context, d *db.DB, list *book.Listed, p Paging) (*Pag
 	return load(), nil
 }
 
-// queueBooks asks for a page of a list; load is it, once the batch has run.
+// queueBooks adds a page of a list to the batch; load returns it after the batch has run.
 func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Book]) {
 	return queuePage(b, list, p, bookSQL, bookRow.book)
 }
 
-// booksOf is a page of the books of one series; NotFound where there is none.
+// booksOf returns a page of the books of one series; NotFound if there is no such series.
 func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p Paging) (*Page[Book], error) {
 	var b pgx.Batch
 	var exists bool
@@ -363,7 +363,7 @@ func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p P
 	return load(), nil
 }
 
-// one is the only book of a list; NotFound where there is none.
+// one returns the only book of a list; NotFound if it is empty.
 func one(ctx context.Context, d *db.DB, list *book.Listed) (*Book, error) {
 	ids, args := list.Page(1, 0)
 	row, err := db.Get[bookRow](ctx, d, bookSQL(ids, alone), args...)
@@ -377,7 +377,7 @@ func one(ctx context.Context, d *db.DB, list *book.Listed) (*Book, error) {
 	return &found, nil
 }
 
-// pagesOf are the pages of a book.
+// pagesOf returns the pages of a book.
 func pagesOf(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID) (*[]BookPage, error) {
 	pages, _, err := book.Pages(ctx, d, added, id, maxPages, 0)
 	if err != nil {
@@ -391,5 +391,5 @@ func pagesOf(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID) (*[]
 	return &out, nil
 }
 
-// maxPages is more than a book has that is read.
+// maxPages is more than any readable book has.
 const maxPages = 1 << 20

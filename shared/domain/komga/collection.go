@@ -40,22 +40,22 @@ type ReadList struct {
 	Filtered         bool     `json:"filtered"`
 }
 
-// What the caller wants to read is a collection of its series, and a read list of its books, before all others.
+// The caller's want-to-read list appears first, as a collection of its series and a read list of its books.
 const (
 	wantedID   = "want-to-read"
 	wantedName = "Want to Read"
 )
 
-// kind is what collections and read lists differ in.
+// kind holds the differences between collections and read lists.
 type kind struct {
 	path, id   string // of the operations
 	permission string
-	kind       string // in the table
-	table      string // of the members
-	column     string // of a member
-	own        string // SQL: the order of the members x that nobody ordered
-	wanted     string // SQL: what the caller wants to read and that is there
-	there      string // SQL: the member m is there
+	kind       string // column kind in the table
+	table      string // table of the members
+	column     string // column of the member's id
+	own        string // SQL: default order of the members x
+	wanted     string // SQL: existing items of the caller's want-to-read list
+	there      string // SQL: the member m exists
 }
 
 const wantedOrder = " order by w.place, w.id"
@@ -80,7 +80,7 @@ type namedRow struct {
 	UpdatedAt time.Time `db:"updated_at"`
 }
 
-// all selects what the caller wants to read, where that is anything, and what people made, without members.
+// all selects the caller's want-to-read list, unless it is empty, and the manual lists, without members.
 func (k kind) all() string {
 	return "(select '" + wantedID + "' as id, '" + wantedName + "' as name, '' as summary, true as ordered, min(w.added_at) as created_at, max(w.added_at) as updated_at" +
 		k.wanted + ` having count(*) > 0
@@ -88,7 +88,7 @@ func (k kind) all() string {
 		where c.tenant_id = app.tenant() and c.kind = '` + k.kind + "') c"
 }
 
-// rows selects a page of those for which where holds, each with $1 members at most.
+// rows selects a page of the lists that match where, each with at most $1 members.
 func (k kind) rows(where, limits string) string {
 	const order = " order by c.id <> '" + wantedID + "', lower(c.name), c.id"
 	return "with page as materialized (select * from " + k.all() + " where " + where + order + limits + `)
@@ -97,7 +97,7 @@ func (k kind) rows(where, limits string) string {
 		" order by m.place, m.id limit $1) end as members from page c" + order
 }
 
-// order is the order of the members of a collection $n, or of the caller's own, for a list of their ids l.id.
+// order joins the order of the members of collection $n, or of the want-to-read list, for a list of their ids l.id.
 func (k kind) order() string {
 	return "join lateral (select * from " + k.table + " x where x.tenant_id = app.tenant() and x.id = l.id limit 1) x on true" +
 		" left join collection c on c.tenant_id = app.tenant() and c.id::text = $n left join collection_member m on m.tenant_id = app.tenant() and m." + k.column +
@@ -105,7 +105,7 @@ func (k kind) order() string {
 		" = l.id order by case when c.ordered then m.place end, w.place, " + k.own + ", l.id"
 }
 
-// maxMembers is how many members one collection tells, and all of an answer together.
+// Maximum number of members per collection, and per response.
 const maxMembers, maxAllMembers = 1000, 60_000
 
 func (r namedRow) collection() Collection {
@@ -116,7 +116,7 @@ func (r namedRow) readList() ReadList {
 	return ReadList{ID: r.ID, Name: r.Name, Summary: r.Summary, Ordered: r.Ordered, BookIDs: r.Members, CreatedDate: stamp(r.CreatedAt), LastModifiedDate: stamp(r.UpdatedAt)}
 }
 
-// lists adds collections and read lists.
+// lists registers collections and read lists.
 func lists(a *httpapi.API, d *db.DB) {
 	named(a, d, collections, namedRow.collection)
 	named(a, d, readLists, namedRow.readList)
@@ -128,7 +128,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		"select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", namedRow.readList)
 }
 
-// named adds the list of collections or read lists and each of them.
+// named registers the list of collections or read lists, and the single ones.
 func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 	httpapi.Register(a, operation("GET", "/v1/"+k.path, "List"+k.id+"s", "All by name, what the caller wants to read before them", k.permission),
 		func(ctx context.Context, in *struct {
@@ -165,7 +165,7 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 		func(ctx context.Context, in *IDInput) (*T, error) { return single(ctx, in.ID.String()) })
 }
 
-// collectionMembers adds the series of collections: in the order of the collection, or as a filter or sort asks.
+// collectionMembers registers the series of collections, in the collection's order unless a filter or sort is given.
 func collectionMembers(a *httpapi.API, d *db.DB) {
 	of := func(ctx context.Context, id string, f SeriesFilter, p Paging, all func() (*Page[Series], error)) (*Page[Series], error) {
 		sort := p.sorting(seriesSorts)
@@ -216,7 +216,7 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// readListMembers adds the books of read lists: in the order of the list, or as a filter or sort asks.
+// readListMembers registers the books of read lists, in the list's order unless a filter or sort is given.
 func readListMembers(a *httpapi.API, d *db.DB) {
 	of := func(ctx context.Context, id string, f BookFilter, p Paging, all func() (*Page[Book], error)) (*Page[Book], error) {
 		sort := p.sorting(bookSorts)
@@ -259,7 +259,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// having adds the collections or read lists that something is in; exists tells whether there is such a thing.
+// having registers the lists that an item is a member of; exists is the query for the item.
 func having[T any](a *httpapi.API, d *db.DB, k kind, path, id, summary, what, exists string, as func(namedRow) T) {
 	httpapi.Register(a, operation("GET", path, id, summary, k.permission),
 		func(ctx context.Context, in *IDInput) (*[]T, error) {

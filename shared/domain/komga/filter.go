@@ -14,18 +14,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/filter"
 )
 
-// node is a part of a condition as package filter reads it.
+// node is a part of a condition in the syntax of package filter.
 type node = map[string]any
 
 var (
 	always = node{"allOf": []node{}}
-	never  = node{"anyOf": []node{}} // of what Longbox does not have
+	never  = node{"anyOf": []node{}} // for what Longbox lacks
 )
 
-// ongoing is the condition that a series is shown as ONGOING: also one whose status nobody knows is.
+// ongoing matches series that are shown as ONGOING, which includes series of unknown status.
 var ongoing = node{"anyOf": []node{leaf("status", "is", "ongoing"), leaf("status", "is", "unknown"), {"status": node{"operator": "isNull"}}}}
 
-// oneOf is the condition that a field is one of some values; nil for none.
+// oneOf matches a field with one of some values; nil without values.
 func oneOf(field string, values []string) []node {
 	if len(values) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func lower(values []string) []string {
 	return out
 }
 
-// ids checks values that must be ids.
+// ids validates values that must be ids.
 func ids(field string, values []string) error {
 	for _, v := range values {
 		if _, err := uuid.Parse(v); err != nil {
@@ -59,7 +59,7 @@ func ids(field string, values []string) error {
 	return nil
 }
 
-// words is what titles are searched for, nil where that is nothing.
+// words returns the normalized search text for titles, nil if there is none.
 func words(searches ...*string) *string {
 	for _, s := range searches {
 		if s == nil {
@@ -72,13 +72,13 @@ func words(searches ...*string) *string {
 	return nil
 }
 
-// all is the condition that all parts are met.
+// all requires all parts.
 func all(parts []node) (json.RawMessage, error) { return json.Marshal(node{"allOf": parts}) }
 
-// translator writes a leaf of a client's condition in Longbox's words.
+// translator translates a leaf of a client's condition to Longbox's syntax.
 type translator func(operator string, value json.RawMessage) (node, error)
 
-// condition translates the tree that a client sends; fields are the leaves that are known.
+// condition translates a client's condition tree; fields holds the known leaves.
 func condition(raw json.RawMessage, fields map[string]translator, depth int) (node, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &keys); err != nil || len(keys) > 1 {
@@ -125,7 +125,7 @@ func group(key string, raw json.RawMessage, fields map[string]translator, depth 
 	return node{key: out}, nil
 }
 
-// same is a leaf that has another name and the same operators and values.
+// same translates a leaf that differs only in its name.
 func same(field string) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		if value == nil {
@@ -135,7 +135,7 @@ func same(field string) translator {
 	}
 }
 
-// word is a leaf whose values are in capitals.
+// word translates a leaf with upper-case values.
 func word(field string) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		var s string
@@ -146,7 +146,7 @@ func word(field string) translator {
 	}
 }
 
-// seriesStatus is a leaf about the status of series.
+// seriesStatus translates a leaf on the status of series.
 func seriesStatus(operator string, value json.RawMessage) (node, error) {
 	plain, err := word("status")(operator, value)
 	if err != nil || !strings.EqualFold(string(value), `"ongoing"`) {
@@ -161,7 +161,7 @@ func seriesStatus(operator string, value json.RawMessage) (node, error) {
 	return plain, nil
 }
 
-// oneStatus is the condition that the status of a series is one of some; nil for none.
+// oneStatus matches series with one of the wanted statuses; nil if there are none.
 func oneStatus(wanted []string) []node {
 	parts := oneOf("status", lower(wanted))
 	if slices.Contains(lower(wanted), "ongoing") {
@@ -190,7 +190,8 @@ func author(operator string, value json.RawMessage) (node, error) {
 	return leaf("author", operator, a.Name), nil
 }
 
-// released is a leaf about a day. Of a series the year is known; of a book what is not known of it is the first.
+// released translates a leaf on a date. A series has only a year; for a book, an unknown month or day counts as the
+// first.
 func released(field string, number func(time.Time) int) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		if operator == "isNull" || operator == "isNotNull" {
@@ -210,10 +211,10 @@ func released(field string, number func(time.Time) int) translator {
 	}
 }
 
-// dayNumber is a day as the filter releaseDay has it.
+// dayNumber encodes a date as the filter field releaseDay does.
 func dayNumber(t time.Time) int { return t.Year()*10000 + int(t.Month())*100 + t.Day() }
 
-// flag is a leaf about what is never so.
+// flag translates a leaf on a property that is always false.
 func flag(operator string, _ json.RawMessage) (node, error) {
 	switch operator {
 	case "isTrue":
@@ -224,7 +225,7 @@ func flag(operator string, _ json.RawMessage) (node, error) {
 	return nil, fault.Invalid("condition", "the operator must be isTrue or isFalse, is %q", operator)
 }
 
-// member is a leaf about belonging to a collection or a read list.
+// member translates a leaf on membership in a collection or read list.
 func member(field string) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		var id string
@@ -244,8 +245,8 @@ func member(field string) translator {
 	}
 }
 
-// members is the condition to belong to one of some collections or read lists; nil for none named. Those that automatic
-// knows have its condition.
+// members matches members of one of the given collections or read lists; nil if none are given. automatic holds the
+// conditions of automatic collections, which are used instead.
 func members(field string, ids []string, automatic map[string]json.RawMessage) []node {
 	if len(ids) == 0 {
 		return nil
@@ -265,7 +266,7 @@ func members(field string, ids []string, automatic map[string]json.RawMessage) [
 	return []node{{"anyOf": parts}}
 }
 
-// media is a leaf about whether a book can be read.
+// media translates a leaf on the readability of a book.
 func media(operator string, value json.RawMessage) (node, error) {
 	var status string
 	if err := json.Unmarshal(value, &status); err != nil || operator != "is" {
@@ -274,8 +275,7 @@ func media(operator string, value json.RawMessage) (node, error) {
 	return statuses([]string{status})[0], nil
 }
 
-// statuses is the condition that books can be read, or cannot; nil for none. What is not analysed yet counts as if it
-// can.
+// statuses matches books by readability; nil if none are given. Books that are not analysed yet count as readable.
 func statuses(wanted []string) []node {
 	if len(wanted) == 0 {
 		return nil

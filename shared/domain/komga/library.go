@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Library is a library as clients know it: what they could set there is as Longbox does it.
+// Library is a library in Komga's format. Komga's settings show what Longbox does.
 type Library struct {
 	ID                                string   `json:"id"`
 	Name                              string   `json:"name"`

@@ -12,12 +12,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// At is where an operation lies.
+// At is the prefix of an operation's path.
 type At struct {
 	Prefix string `path:"prefix" doc:"The setting komga_api.prefix"`
 }
 
-// Paging is the query of a list.
+// Paging holds the query parameters of a list.
 type Paging struct {
 	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
 	Size    int      `query:"size" default:"20" minimum:"0" doc:"Items a page; 0 counts as 20, more than 500 as 500"`
@@ -25,7 +25,7 @@ type Paging struct {
 	Sort    []string `query:"sort,explode" doc:"Field, or field,asc or field,desc; the first that is known counts"`
 }
 
-// maxUnpaged is how many items a page without a size has at most: an answer of a function has 6 MB.
+// maxUnpaged is the maximum number of items in an unpaged list: a function's response is limited to 6 MB.
 const maxUnpaged = 2000
 
 func (p Paging) limit() int {
@@ -42,10 +42,10 @@ func (p Paging) offset() int {
 	return p.Page * p.limit()
 }
 
-// sorting is the order that a client asks for in its own words; "" where none of them is among the fields.
+// sorting translates a client's sort order; it is empty if none of its fields is known.
 func (p Paging) sorting(fields map[string]string) (s httpapi.Sorting) {
 	for _, sort := range p.Sort {
-		field, more, _ := strings.Cut(sort, ",") // of several fields the first; the direction is the last word
+		field, more, _ := strings.Cut(sort, ",") // uses the first of several fields; the last word is the direction
 		if s.Sort = fields[field]; s.Sort == "" {
 			continue
 		}
@@ -58,7 +58,7 @@ func (p Paging) sorting(fields map[string]string) (s httpapi.Sorting) {
 	return s
 }
 
-// Page is a page of a list, as a Spring server shows it.
+// Page is a page of a list in the format of a Spring server.
 type Page[T any] struct {
 	Content          []T      `json:"content" nullable:"false"`
 	Pageable         Pageable `json:"pageable"`
@@ -73,7 +73,7 @@ type Page[T any] struct {
 	Sort             Sort     `json:"sort"`
 }
 
-// Pageable repeats what was asked for.
+// Pageable repeats the paging of the request.
 type Pageable struct {
 	PageNumber int  `json:"pageNumber"`
 	PageSize   int  `json:"pageSize"`
@@ -83,7 +83,7 @@ type Pageable struct {
 	Unpaged    bool `json:"unpaged"`
 }
 
-// Sort tells whether an order was asked for.
+// Sort says whether the request had a sort order.
 type Sort struct {
 	Sorted   bool `json:"sorted"`
 	Unsorted bool `json:"unsorted"`
@@ -105,7 +105,7 @@ func newPage[T any](p Paging, items []T, total int64) *Page[T] {
 		Pageable: Pageable{PageNumber: p.Page, PageSize: int(size), Sort: sort, Offset: offset, Paged: !p.Unpaged, Unpaged: p.Unpaged}}
 }
 
-// paged cuts a page out of a list that is held as a whole.
+// paged cuts a page out of a complete list.
 func paged[T any](p Paging, items []T) *Page[T] {
 	from := min(p.offset(), len(items))
 	return newPage(p, items[from:min(from+p.limit(), len(items))], int64(len(items)))
@@ -139,7 +139,7 @@ func shown[R, T any](rows []R, as func(R) T) []T {
 // stamp is a time as clients read it: without fractions of a second.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// separated are values that come one by one, or with commas between.
+// separated splits values, which may be repeated or comma-separated.
 func separated(values []string) (out []string) {
 	for _, v := range values {
 		for s := range strings.SplitSeq(v, ",") {

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Turned is what a reader sends of a book.
+// Turned is the progress that a client sends.
 type Turned struct {
 	Page      *int32 `json:"page,omitempty" nullable:"true" minimum:"1" doc:"From 1; the last one completes the book"`
 	Completed *bool  `json:"completed,omitempty" nullable:"true" doc:"true: the book was read, whatever the page"`
@@ -28,7 +28,7 @@ func (t Turned) store(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return progress.Turned(ctx, d, id, int(*t.Page))
 }
 
-// SeriesProgress is how far the caller has read a series.
+// SeriesProgress is the caller's progress in a series.
 type SeriesProgress struct {
 	Books     int64   `json:"booksCount" db:"books"`
 	Read      int64   `json:"booksReadCount" db:"read"`
@@ -60,8 +60,8 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	return out, nil
 }
 
-// readUpTo marks the books of a series as read whose number is not above last; those without a number, and those that
-// were read, stay as they are.
+// readUpTo marks the books of a series up to number last as read. Books without a number, and books already read, stay
+// as they are.
 func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
 	var b pgx.Batch
 	var exists bool

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Series is a series as clients know it.
+// Series is a series in Komga's format.
 type Series struct {
 	ID                   string         `json:"id"`
 	LibraryID            string         `json:"libraryId"`
@@ -38,7 +38,7 @@ type Series struct {
 	Oneshot              bool           `json:"oneshot"`
 }
 
-// SeriesMetadata is what is known of a series; texts that are not known are empty.
+// SeriesMetadata is the metadata of a series; unknown texts are empty.
 type SeriesMetadata struct {
 	Status               string           `json:"status" enum:"ENDED,ONGOING,HIATUS,ABANDONED"`
 	StatusLock           bool             `json:"statusLock"`
@@ -72,7 +72,7 @@ type SeriesMetadata struct {
 	LastModified         string           `json:"lastModified"`
 }
 
-// BooksMetadata is what the books of a series have in common.
+// BooksMetadata combines the metadata of the books of a series.
 type BooksMetadata struct {
 	Authors       []Author `json:"authors" nullable:"false"`
 	Tags          []string `json:"tags" nullable:"false"`
@@ -83,25 +83,25 @@ type BooksMetadata struct {
 	LastModified  string   `json:"lastModified"`
 }
 
-// Author is a person and what they did.
+// Author is a person and their role.
 type Author struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
 }
 
-// Link is a page elsewhere.
+// Link is an external link.
 type Link struct {
 	Label string `json:"label"`
 	URL   string `json:"url"`
 }
 
-// AlternateTitle is the title in another language or of another kind.
+// AlternateTitle is an alternate title: another language or another kind.
 type AlternateTitle struct {
 	Label string `json:"label"`
 	Title string `json:"title"`
 }
 
-// SeriesFilter narrows a list of series.
+// SeriesFilter filters a list of series.
 type SeriesFilter struct {
 	Search       string   `query:"search" maxLength:"1000" doc:"Words of the title"`
 	LibraryID    []string `query:"libraryId,explode"`
@@ -117,7 +117,7 @@ type SeriesFilter struct {
 	Oneshot      bool     `query:"oneshot" doc:"There are none: true finds nothing"`
 }
 
-// SeriesSearch is the body of a filtered list; what is null does not narrow it.
+// SeriesSearch is the body of a filtered list; a null field does not filter.
 type SeriesSearch struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title"`
@@ -134,7 +134,7 @@ type SeriesSearch struct {
 	Oneshot        *bool           `json:"oneshot,omitempty" nullable:"true"`
 }
 
-// filter is the same as a query has it.
+// filter converts the body to query parameters.
 func (s SeriesSearch) filter() SeriesFilter {
 	return SeriesFilter{LibraryID: s.LibraryID, CollectionID: s.CollectionID, ReadStatus: s.ReadStatus, Status: s.Status, Publisher: s.Publisher,
 		Language: s.Language, Genre: s.Genre, Tag: s.Tag, Deleted: s.Deleted != nil && *s.Deleted, Oneshot: s.Oneshot != nil && *s.Oneshot}
@@ -150,7 +150,7 @@ var seriesSorts = map[string]string{"metadata.titleSort": "name", "titleSort": "
 	"booksMetadata.releaseDate": "release_date", "metadata.releaseDate": "release_date", "releaseDate": "release_date", "year": "release_date",
 	"booksCount": "book_count", "readProgress.readDate": "date_read", "readDate": "date_read"}
 
-// automatic are the conditions of those of the collections that have one, by their ids.
+// automatic returns the conditions of the automatic ones among the filter's collections, by id.
 func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.RawMessage, error) {
 	if len(f.CollectionID) == 0 {
 		return nil, nil
@@ -171,8 +171,8 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 	return out, nil
 }
 
-// wanted is the list that the filter and a condition (nil for none) ask for; automatic are conditions of its
-// collections.
+// wanted returns the list for the filter and a condition (nil for none); automatic holds the conditions of its
+// automatic collections.
 func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
 	w = series.Wanted{Find: find, Sort: sort}
 	libraries := separated(f.LibraryID)
@@ -201,7 +201,7 @@ func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.Raw
 	return w, err
 }
 
-// seriesRow is a series as the database shows it.
+// seriesRow is a series as selected by seriesSQL.
 type seriesRow struct {
 	ID               uuid.UUID        `db:"id"`
 	LibraryID        uuid.UUID        `db:"library_id"`
@@ -230,19 +230,19 @@ type seriesRow struct {
 	UpdatedAt        time.Time        `db:"updated_at"`
 }
 
-// people is the SQL of the authors in a list: their names and roles.
+// people is SQL for the authors in a list, with names and roles.
 func people(list string) string {
 	return `coalesce((select jsonb_agg(jsonb_build_object('name', a ->> 'name', 'role', coalesce(a ->> 'role', 'author'))) from
 		jsonb_array_elements(case jsonb_typeof(` + list + `) when 'array' then ` + list + ` else '[]' end) a), '[]')`
 }
 
-// terms is the SQL of the genres or tags (table) of a series or book (owner).
+// terms is SQL for the genres or tags (table) of a series or book (owner).
 func terms(owner, table, id string) string {
 	return `array(select t.name from ` + owner + `_` + table + ` x join ` + table + ` t on t.tenant_id = x.tenant_id and t.id = x.` + table + `_id
 		where x.tenant_id = app.tenant() and x.` + owner + `_id = ` + id + ` order by lower(t.name))`
 }
 
-// seriesSQL shows the series whose ids are selected, with one index lookup for each; summary is how much of it.
+// seriesSQL selects the series with the given ids, one index lookup each; summary is the length of summaries.
 func seriesSQL(ids, summary string) string {
 	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x),
 	  ` + progress.MineOfPage + `
@@ -285,7 +285,7 @@ func (r seriesRow) series() Series {
 		BooksMetadata: BooksMetadata{Authors: roles(r.Authors), Tags: []string{}, ReleaseDate: date(r.Year, nil, nil), Created: created, LastModified: modified}}
 }
 
-// roles names what people did in the clients' words.
+// roles renames roles to Komga's names.
 func roles(people []Author) []Author {
 	for i := range people {
 		if people[i].Role == "cover_artist" {
@@ -295,7 +295,7 @@ func roles(people []Author) []Author {
 	return people
 }
 
-// filteredSeries is a page of the list that a filter and a condition (nil for none) ask for.
+// filteredSeries returns a page of the list for a filter and a condition (nil for none).
 func filteredSeries(ctx context.Context, d *db.DB, f SeriesFilter, tree json.RawMessage, find *string, sort httpapi.Sorting, p Paging) (*Page[Series], error) {
 	automatic, err := f.automatic(ctx, d)
 	if err != nil {
@@ -312,7 +312,7 @@ func filteredSeries(ctx context.Context, d *db.DB, f SeriesFilter, tree json.Raw
 	return listSeries(ctx, d, list, p)
 }
 
-// listSeries is a page of a list.
+// listSeries returns a page of a list.
 func listSeries(ctx context.Context, d *db.DB, list *series.Listed, p Paging) (*Page[Series], error) {
 	var b pgx.Batch
 	load := queueSeries(&b, list, p)
@@ -322,12 +322,12 @@ func listSeries(ctx context.Context, d *db.DB, list *series.Listed, p Paging) (*
 	return load(), nil
 }
 
-// queueSeries asks for a page of a list; load is it, once the batch has run.
+// queueSeries adds a page of a list to the batch; load returns it after the batch has run.
 func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page[Series]) {
 	return queuePage(b, list, p, seriesSQL, seriesRow.series)
 }
 
-// oneSeries is a series; NotFound where there is none.
+// oneSeries returns a series; NotFound if there is none.
 func oneSeries(ctx context.Context, d *db.DB, id uuid.UUID) (*Series, error) {
 	var b pgx.Batch
 	var row *seriesRow

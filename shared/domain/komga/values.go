@@ -12,10 +12,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// maxValues is how many values a list of them has at most.
+// maxValues is the maximum number of values in a list.
 const maxValues = "5000"
 
-// values adds what lists can be narrowed to: what there is of each.
+// values registers the lists of existing values for filters.
 func values(a *httpapi.API, d *db.DB) {
 	for _, v := range []struct{ path, id, summary, sql string }{
 		{"genres", "ListGenres", "The genres of the series", usedSQL("series", "genre")},
@@ -60,24 +60,24 @@ func values(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// usedSQL selects the names of genres or tags (table) that series or books (owner) have.
+// usedSQL selects the names of genres or tags (table) that are used by series or books (owner).
 func usedSQL(owner, table string) string {
 	return "select t.name from " + table + " t where t.tenant_id = app.tenant() and " + book.HasTerm(owner, table) + " order by lower(t.name)"
 }
 
-// ofSeriesSQL selects the values that a column of series has.
+// ofSeriesSQL selects the distinct values of a column of series.
 func ofSeriesSQL(column string) string {
 	return `select v from (select distinct ` + column + ` as v from series where tenant_id = app.tenant() and ` + column + ` <> '') s order by lower(v), v`
 }
 
-// AuthorFilter narrows a list of authors.
+// AuthorFilter filters a list of authors.
 type AuthorFilter struct {
 	Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
 	Role      string   `query:"role" maxLength:"100"`
 	LibraryID []string `query:"libraryId,explode"`
 }
 
-// authors are the people of the series in their roles.
+// authors returns the people of the series with their roles.
 func authors(ctx context.Context, d *db.DB, f AuthorFilter) ([]Author, error) {
 	role, libraries := f.Role, separated(f.LibraryID)
 	if role == "cover" {
