@@ -25,19 +25,19 @@ type Drawing func(ctx context.Context, document io.ReaderAt, size int64, n int) 
 type Reader struct {
 	Store  *blob.Store
 	Limits archive.Limits
-	// Documents are the limits of PDF, Publications those of EPUB and of every XML document.
+	// Documents are the limits for PDF, Publications those for EPUB and every XML document.
 	Documents    pdf.Limits
 	Publications epub.Limits
 	Draw         Drawing // nil: pages that must be drawn cannot be read
 }
 
-// errEnough ends a walk that has found what it looked for.
+// errEnough ends a walk early.
 var errEnough = errors.New("found")
 
-// unpacking bounds the heavy entries that a process unpacks at once, for their memory.
+// unpacking limits the heavy entries that a process unpacks at once, to bound memory.
 var unpacking = semaphore.NewWeighted(2)
 
-// Room waits until the entry may be unpacked beside others, where that is heavy; give ends it.
+// Room waits for a slot if unpacking the entry is heavy; give releases it.
 func Room(ctx context.Context, e archive.Entry) (give func(), err error) {
 	if !e.Heavy() {
 		return func() {}, nil
@@ -48,7 +48,7 @@ func Room(ctx context.Context, e archive.Entry) (give func(), err error) {
 	return func() { unpacking.Release(1) }, nil
 }
 
-// Unpack is the content of an entry that has a range of its own, from the bytes of that.
+// Unpack returns the content of an entry with a byte range of its own; raw holds the bytes of that range.
 func (r *Reader) Unpack(ctx context.Context, e archive.Entry, raw []byte) ([]byte, error) {
 	give, err := Room(ctx, e)
 	if err != nil {
@@ -62,8 +62,8 @@ func (r *Reader) Unpack(ctx context.Context, e archive.Entry, raw []byte) ([]byt
 	return io.ReadAll(content)
 }
 
-// Bytes are the plain bytes of one entry. What is wrong with the file is an *archive.Error, trouble of the store
-// anything else.
+// Bytes returns the uncompressed bytes of one entry. A damaged file is an *archive.Error; any other error is a failure
+// of the store.
 func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e archive.Entry) ([]byte, error) {
 	if e.Direct() {
 		if err := e.Fits(r.Limits); err != nil {
@@ -88,23 +88,22 @@ func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e arch
 	return out, nil
 }
 
-// windowBytes is how much is read at once of what lies scattered over a file.
+// windowBytes is how much is read at once of data scattered over a file.
 const windowBytes = 64 << 10
 
-// maxSlow is how many pages of a document may take too long to draw before a walk ends: each costs all of that time.
+// maxSlow is how many pages of a document may time out while drawing before a walk ends: each takes the full timeout.
 const maxSlow = 3
 
-// Walk gives the contents of entries of one file to each, with their index in entries, in the order in which the file
-// holds them: one pass over it. Reading the content of one that is damaged is an *archive.Error; the walk goes on where
-// each returns none.
+// Walk calls each with the contents of entries of one file and their index in entries, in the order of the file: one
+// pass. Reading the content of a damaged entry returns an *archive.Error; the walk goes on if each returns nil.
 func (r *Reader) Walk(ctx context.Context, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	return r.WalkIn(ctx, r.Store.ReaderAt(ctx, bucket, o, windowBytes), bucket, o, entries, each)
 }
 
-// WalkIn is Walk over an object of which something was read already.
+// WalkIn is Walk with a reader that may have read parts of the object already.
 func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.Object, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	byMethod := map[uint16]map[int64]archive.Entry{}
-	index := map[int64][]int{} // of the entries, by their places: some archives hold identical files once
+	index := map[int64][]int{} // indexes of entries by offset: some archives store identical files once
 	for i, e := range entries {
 		if err := e.Fits(r.Limits); err != nil {
 			return err
@@ -175,12 +174,12 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 	return nil
 }
 
-// ending is the end of a content: io.EOF, or why there is no more of it.
+// ending is the end of a content: io.EOF, or an error.
 type ending struct{ error }
 
 func (e ending) Read([]byte) (int, error) { return 0, e.error }
 
-// watched ends a long decompression with its context.
+// watched stops a long decompression when its context ends.
 type watched struct {
 	ctx context.Context
 	io.ReadCloser
@@ -193,6 +192,6 @@ func (w watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// SameVersion joins page_index p to book b where the index was made of the version of the file that the book has now:
-// the places of an older one would be read out of the wrong file.
+// SameVersion joins page_index p to book b if the index was made from the book's current version of the file: the
+// places of another version would be wrong.
 const SameVersion = "p.tenant_id = b.tenant_id and p.book_id = b.id and (p.file_size, p.file_etag, p.file_modified) = (b.size, b.etag, b.modified_at)"

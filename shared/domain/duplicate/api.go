@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Routes adds the operations on duplicates.
+// Routes registers the operations on duplicates.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/duplicates" + path, ID: id, Summary: summary, Tag: "Duplicates", Permission: permission}

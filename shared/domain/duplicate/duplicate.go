@@ -22,14 +22,14 @@ type Group struct {
 	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
 }
 
-// shown are the groups with the books that they have now, but not those that were dismissed with just these. The index
-// of fingerprints holds none that are empty, and is used where the query says so.
+// shown joins the groups with their current books, without groups that were dismissed with exactly these. The index on
+// fingerprints excludes empty ones, and is used only if the query does so explicitly.
 const shown = ` from duplicate g cross join lateral (
 	  select array_agg(b.id order by b.id) as books from book b
 	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null) m
 	where g.tenant_id = app.tenant() and cardinality(m.books) > 1 and m.books is distinct from g.dismissed`
 
-// list is a page of the groups, the oldest first, and how many there are: one round trip.
+// list returns a page of the groups, oldest first, and their total in one round trip.
 func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, int64, error) {
 	var b pgx.Batch
 	var groups []Group
@@ -40,7 +40,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, int64, err
 	return groups, total, d.Run(ctx, &b)
 }
 
-// dismiss hides a group until its books are others.
+// dismiss hides a group until its members change.
 func dismiss(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	n, err := db.Exec(ctx, d, `update duplicate k set dismissed = f.books, updated_at = now()
 		from (select g.id, m.books`+shown+` and g.id = $1) f where k.tenant_id = app.tenant() and k.id = f.id`, id)
@@ -50,7 +50,7 @@ func dismiss(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return err
 }
 
-// queue adds the task that finds the groups; id receives its id, which is fresh's unless one is unfinished.
+// queue adds the task that finds the groups; id receives its id, which is fresh unless one is unfinished.
 func queue(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 	return task.Add(b, task.Spec{ID: fresh, Type: task.FindDuplicates, DedupeKey: task.FindDuplicates}, id)
 }
@@ -72,11 +72,11 @@ func start(ctx context.Context, d *db.DB) (*task.Started, error) {
 	return &task.Started{TaskID: id, Message: "Duplicates are being looked for"}, nil
 }
 
-// Result is what the task leaves.
+// Result is the result of the task.
 type Result struct {
 	Found   int64 `json:"groupsFound"`   // new ones
-	Removed int64 `json:"groupsRemoved"` // that have no two books any more
-	// The same of the groups of series.
+	Removed int64 `json:"groupsRemoved"` // with fewer than two books left
+	// The same for groups of series.
 	SeriesFound   int64 `json:"seriesGroupsFound"`
 	SeriesRemoved int64 `json:"seriesGroupsRemoved"`
 }
@@ -84,8 +84,8 @@ type Result struct {
 // Finder finds duplicates.
 type Finder struct{ Database *db.DB }
 
-// Find is the handler of find_duplicates tasks. A group stays what it was while it has two books or series; one that
-// was dismissed, while it has one.
+// Find handles find_duplicates tasks. A group is kept while it has two books or series; a dismissed one, while it has
+// one.
 func (f *Finder) Find(ctx context.Context, _ task.Held) (any, error) {
 	var b pgx.Batch
 	var out Result

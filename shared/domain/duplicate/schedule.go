@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Due queues the search for duplicates of every tenant that wants one by now, and tells how many.
+// Due queues the search for every tenant whose schedule is due, and returns their number.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	n, err := setting.Due(ctx, system, setting.DeduplicationCron, setting.DeduplicationEnabled, now, queue)
 	if n > 0 {

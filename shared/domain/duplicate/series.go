@@ -35,7 +35,7 @@ type SeriesMember struct {
 	UpdatedAt   time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// SeriesTotals count the groups, whichever are listed.
+// SeriesTotals counts all groups, regardless of filters.
 type SeriesTotals struct {
 	ExternalIDGroups     int64 `json:"externalIdGroups" db:"external_id_groups"`
 	TitleGroups          int64 `json:"titleGroups" db:"title_groups"`
@@ -43,7 +43,7 @@ type SeriesTotals struct {
 	TotalDuplicateSeries int64 `json:"totalDuplicateSeries" db:"total_series" doc:"In all groups; a series that is in two counts twice"`
 }
 
-// SeriesPage is a page of groups, and how many there are of each kind.
+// SeriesPage is a page of groups, with the counts per kind.
 type SeriesPage struct {
 	httpapi.Page[SeriesGroup]
 	SeriesTotals
@@ -60,11 +60,11 @@ const (
 	byExternalID = "external_id"
 )
 
-// trusted are the sources whose ids are believed: setting duplicate_detection.trusted_external_id_sources.
+// trusted selects the trusted sources of ids: setting duplicate_detection.trusted_external_id_sources.
 const trusted = `(select jsonb_array_elements_text(t.value::jsonb) from setting t
 	where t.tenant_id = app.tenant() and t.key = '` + setting.TrustedSources + `')`
 
-// seriesGroups are the groups with the series that they have now, in the order of their ids: null where none is left.
+// seriesGroups joins the groups with their current series in the order of their ids, null if none is left.
 const seriesGroups = ` from series_duplicate g cross join lateral (
 	  select array_agg(x.id order by x.id) as series from (
 	    select s.id from series s where g.library_id is not null and s.tenant_id = app.tenant() and s.library_id = g.library_id
@@ -75,11 +75,11 @@ const seriesGroups = ` from series_duplicate g cross join lateral (
 	      and e.source in ` + trusted + `) x) m
 	where g.tenant_id = app.tenant()`
 
-// shownSeries leaves out the groups that were dismissed and that no series has joined since.
+// shownSeries excludes dismissed groups that no series has joined since.
 const shownSeries = seriesGroups + ` and cardinality(m.series) > 1 and not coalesce(m.series <@ g.dismissed, false)`
 
-// listSeries is a page of the groups of one kind, or of both for "", the oldest first, how many there are of it, and
-// how many of each kind: one round trip.
+// listSeries returns a page of the groups of a kind ("" for both), oldest first, their total, and the counts per kind
+// in one round trip.
 func listSeries(ctx context.Context, d *db.DB, kind string, limit, offset int) ([]SeriesGroup, int64, *SeriesTotals, error) {
 	page := shownSeries + ` and ($1 = '' or ($1 = 'title') = (g.source is null)) order by g.created_at, g.id limit $2 offset $3`
 	var b pgx.Batch
@@ -123,7 +123,7 @@ func dismissSeries(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return err
 }
 
-// queueSeries finds the groups of series: what Find does for those of books.
+// queueSeries finds the groups of series, as Find does for books.
 func queueSeries(b *pgx.Batch, out *Result) {
 	db.Affected(b, &out.SeriesRemoved, `delete from series_duplicate k using (select g.id`+seriesGroups+`
 		and coalesce(cardinality(m.series), 0) < case when g.dismissed is null then 2 else 1 end) f where k.tenant_id = app.tenant() and k.id = f.id`)

@@ -20,7 +20,7 @@ func op(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/user/exports/series" + path, ID: id, Summary: summary, Tag: "Exports", Permission: permission}
 }
 
-// Routes adds the operations on the exports of the caller, save their files.
+// Routes registers the operations on the caller's exports, except the download.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, op("GET", "", "listExports", "The exports of the caller, the latest first", httpapi.SignedIn),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Export], error) {
@@ -30,7 +30,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	// An API key that may not read series must not get them in a file.
+	// An API key without the permission to read series must not get them in a file.
 	add := op("POST", "", "createExport", "Export what the caller sees of the library, with what they have read; also with BooksRead where books are asked for", auth.SeriesRead)
 	add.Status = 201
 	httpapi.Register(a, add,

@@ -13,15 +13,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Cleaned is what a clean-up leaves.
+// Cleaned is the result of a clean-up.
 type Cleaned struct {
-	Expired int64 `json:"expired"` // exports
+	Expired int64 `json:"expired"` // files without an export
 	Objects int64 `json:"objects"` // files that no export named
 	Bytes   int64 `json:"bytes"`
 }
 
-// Clean is the handler of cleanup_series_exports tasks: it deletes the rows that have expired, and the objects that no
-// row names: of exports that were deleted, also with their user, and what runs that have died left.
+// Clean handles cleanup_series_exports tasks: it deletes expired rows and unreferenced objects. Those belong to exports
+// that were deleted, possibly with their user, or to failed runs.
 func (m *Maker) Clean(ctx context.Context, h task.Held) (any, error) {
 	var out Cleaned
 	var b pgx.Batch
@@ -34,7 +34,7 @@ func (m *Maker) Clean(ctx context.Context, h task.Held) (any, error) {
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	var refused error // what the store does not delete keeps nothing else
+	var refused error // an object that cannot be deleted must not block the others
 	for page, err := range m.Media.List(ctx, m.Bucket, Folder(h.Tenant), "") {
 		if err != nil {
 			return nil, err
@@ -49,20 +49,20 @@ func (m *Maker) Clean(ctx context.Context, h task.Held) (any, error) {
 	if refused != nil || seen == nil {
 		return out, refused
 	}
-	// Where nothing is left nothing is to be done until somebody asks for an export.
+	// If nothing is left, there is nothing to do until somebody requests an export.
 	_, err := db.Exec(ctx, m.Database, `delete from export_cleanup where tenant_id = app.tenant() and requests = $1 and deletions = $2
 		and not exists (select from series_export where tenant_id = app.tenant())`, seen.Requests, seen.Deletions)
 	return out, err
 }
 
-// cleanPage deletes those of some objects that no export names, and that no unfinished one may come to name.
+// cleanPage deletes the objects that no export references, and that no unfinished one may reference later.
 func (m *Maker) cleanPage(ctx context.Context, tenant uuid.UUID, page []blob.Object, out *Cleaned) error {
 	var ids []uuid.UUID
 	var keys []string
 	var objects []blob.Object
 	for _, o := range page {
 		name, _, _ := strings.Cut(strings.TrimPrefix(o.Key, Folder(tenant)), "/")
-		if id, err := uuid.Parse(name); err == nil { // what is not written as exports are is left alone
+		if id, err := uuid.Parse(name); err == nil { // other keys are ignored
 			ids, keys, objects = append(ids, id), append(keys, o.Key), append(objects, o)
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// What an export is of.
+// The types of exports.
 const (
 	ofSeries = "series"
 	ofBooks  = "books"
 	ofBoth   = "both"
 )
 
-// Export is an export of the caller.
+// Export is one of the caller's exports.
 type Export struct {
 	ID            uuid.UUID   `json:"id" db:"id"`
 	Format        string      `json:"format" db:"format" enum:"json,csv,md"`
@@ -34,7 +34,7 @@ type Export struct {
 	ExpiresAt     time.Time   `json:"expiresAt" db:"expires_at" doc:"Then it is removed"`
 }
 
-// Body says what to export.
+// Body describes an export to make.
 type Body struct {
 	Format     string      `json:"format" enum:"json,csv,md" doc:"csv holds series or books, not both"`
 	ExportType string      `json:"exportType,omitempty" enum:"series,books,both" default:"series"`
@@ -43,13 +43,13 @@ type Body struct {
 	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Of books, likewise; absent is the presets.llmSelectBooks"`
 }
 
-// presets are what an export tells where nobody says what, and what GET /user/exports/series/fields calls so.
+// presets are the default fields of an export; GET /user/exports/series/fields returns them, too.
 var presets = Presets{
 	[]string{"summary", "status", "year", "authors", "genres", "tags", "bookCount", "readStatus", "userRating", "wantToRead"},
 	[]string{"seriesTitle", "number", "summary", "year", "authors", "bookType", "readStatus", "wantToRead"},
 }
 
-// check brings the lists into their form and refuses what there is not.
+// check normalizes the lists and rejects unknown values.
 func (b *Body) check() error {
 	var bad []fault.Field
 	if b.Fields == nil && b.ExportType != ofBooks {
@@ -88,14 +88,14 @@ func (b *Body) check() error {
 	return fault.InvalidFields(bad)
 }
 
-// Catalog is what can be exported.
+// Catalog lists what can be exported.
 type Catalog struct {
 	Fields     []Field `json:"fields" nullable:"false" doc:"Of series"`
 	BookFields []Field `json:"bookFields" nullable:"false"`
 	Presets    Presets `json:"presets"`
 }
 
-// Field is one of the things that an export can tell of a series or book.
+// Field is a field of an exported series or book.
 type Field struct {
 	Key          string `json:"key"`
 	Label        string `json:"label"`
@@ -104,7 +104,7 @@ type Field struct {
 	IsAnchor     bool   `json:"isAnchor" doc:"Is in every export"`
 }
 
-// Presets are keys of fields that go well together.
+// Presets are useful sets of fields, by key.
 type Presets struct {
 	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Of series, for people to look at or a language model that is to recommend something; what an export tells where it names no fields"`
 	LLMSelectBooks []string `json:"llmSelectBooks" nullable:"false" doc:"The same of books"`

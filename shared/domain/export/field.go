@@ -31,7 +31,7 @@ func find(all []field, key string) *field {
 	return nil
 }
 
-// chosen are the anchors, and behind them the fields with these keys; one that there is no more is left out.
+// chosen returns the anchors, then the fields with these keys; keys that no longer exist are ignored.
 func chosen(all []field, keys []string) []field {
 	var out []field
 	for _, f := range all {
@@ -47,24 +47,24 @@ func chosen(all []field, keys []string) []field {
 	return out
 }
 
-// moment is the SQL of a time as the interface writes it, to the second.
+// moment is SQL for a time in the API's format, to the second.
 func moment(sql string) string {
 	return "to_char((" + sql + ") at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
 }
 
-// array is the SQL of an array of texts: a select of one column v.
+// array is SQL for an array of texts from a select of one column v.
 func array(sql string) string {
 	return "coalesce((select jsonb_agg(v) from (" + sql + ") x where v is not null), '[]')"
 }
 
-// people is the SQL of authors, from a document with their array.
+// people is SQL for the authors in an array document.
 func people(sql string) string {
 	return array("select a.n ->> 'name' || coalesce(' (' || (a.n ->> 'role') || ')', '') as v from jsonb_array_elements(case jsonb_typeof(" + sql +
 		") when 'array' then " + sql + " else '[]' end) with ordinality a(n, nth) order by a.nth")
 }
 
 const (
-	// read and begun count books of the series s as the caller has read them.
+	// read and begun count books of the series s by the caller's progress.
 	read   = "(select count(*) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null and p.completed)"
 	begun  = "(select count(*) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null and not p.completed and p.current_page > 0)"
 	last   = "(select max(p.updated_at) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null)"
@@ -72,12 +72,12 @@ const (
 	rating = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id)"
 )
 
-// of is the SQL of a list of what belongs to the series s, capital and small letters alike, as in other lists.
+// of is SQL for a list of what belongs to the series s, sorted ignoring case as in other lists.
 func of(column, from string) string {
 	return array("select " + column + " as v from " + from + " where x.tenant_id = app.tenant() and x.series_id = s.id order by lower(" + column + "), v")
 }
 
-// seriesFields are of the series s in the library l.
+// seriesFields are the fields of series s in library l.
 var seriesFields = []field{
 	anchor(one("id", "ID", "s.id")),
 	anchor(one("title", "Title", "s.title")),
@@ -118,7 +118,7 @@ var seriesFields = []field{
 	own(one("lastReadAt", "Last read", moment(last))),
 }
 
-// bookFields are of the book b in the series s and the library l, with the metadata m and the caller's progress p.
+// bookFields are the fields of book b in series s and library l, with metadata m and the caller's progress p.
 var bookFields = []field{
 	anchor(one("id", "ID", "b.id")),
 	anchor(one("title", "Title", "b.title")),

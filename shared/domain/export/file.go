@@ -14,8 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// FileRoutes adds the operation that gives out the files: those of more than most bytes, where that is not 0, in ranges
-// only.
+// FileRoutes registers the download of files. Files of more than most bytes, if that is not 0, are sent in ranges only.
 func FileRoutes(a *httpapi.API, d *db.DB, media *blob.Store, bucket string, most int64) {
 	get := op("GET", "/{id}/download", "downloadExport", "The file of an export of the caller, or a range of it", auth.SeriesRead)
 	get.Media = "text/csv, text/markdown, application/json"
@@ -54,5 +53,5 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, id uuid.UUID, media
 	})
 }
 
-// names are what the files are called, by what they are of.
+// names are the file names by export type.
 var names = map[string]string{ofSeries: "series", ofBooks: "books", ofBoth: "library"}

@@ -21,47 +21,47 @@ import (
 )
 
 const (
-	// partBytes is the size of the parts of a file, and with a batch of rows the memory that a task takes.
+	// partBytes is the size of a part. A task needs that much memory, plus a batch of rows.
 	partBytes = 8 << 20
-	// maxParts is how many an object may have.
+	// maxParts is the maximum number of parts of an object.
 	maxParts = 10_000
-	// tellEvery is how often a task says how far it is.
+	// tellEvery is the interval of progress updates.
 	tellEvery = time.Second
 )
 
-// Maker makes the files of exports, and cleans up.
+// Maker writes the files of exports, and cleans up.
 type Maker struct {
 	Database *db.DB
 	Media    *blob.Store
 	Bucket   string
 	Publish  task.Publish
-	// PartBytes is the size of parts; zero is partBytes. A store refuses less than 5 MiB, save the last.
+	// PartBytes is the size of a part; zero is partBytes. Stores reject less than 5 MiB, except for the last part.
 	PartBytes int
 }
 
-// Params are those of export_series tasks.
+// Params are the parameters of export_series tasks.
 type Params struct {
 	ExportID uuid.UUID `json:"exportId"`
 	UserID   uuid.UUID `json:"userId"`
 }
 
-// Result is what the task leaves.
+// Result is the result of the task.
 type Result struct {
 	Rows  int64 `json:"rows"`
 	Bytes int64 `json:"bytes"`
 }
 
-// place is where the task goes on: behind the last part that is stored.
+// place is the checkpoint of the task: after the last stored part.
 type place struct {
-	Object  string      `json:"object"` // its key
+	Object  string      `json:"object"` // key
 	Upload  string      `json:"upload"` // empty: no part is stored
 	Parts   []blob.Part `json:"parts"`
-	Bytes   int64       `json:"bytes"`   // of them
-	Section int         `json:"section"` // of the file, which the cursor is in
+	Bytes   int64       `json:"bytes"`   // of all parts
+	Section int         `json:"section"` // section of the file that the cursor is in
 	Begun   bool        `json:"begun"`   // its beginning is written
-	In      int64       `json:"in"`      // rows of it
-	Rows    int64       `json:"rows"`    // of the file
-	Total   int64       `json:"total"`   // rows that there were at the start
+	In      int64       `json:"in"`      // rows in it
+	Rows    int64       `json:"rows"`    // rows in the file
+	Total   int64       `json:"total"`   // rows at the start
 	Sight   *string     `json:"sight"`   // see app.sight; nil before the first batch
 	At      cursor      `json:"at"`
 }
@@ -73,13 +73,13 @@ type source struct {
 	LibraryIDs []uuid.UUID `db:"library_ids"`
 	Fields     []string    `db:"fields"`
 	BookFields []string    `db:"book_fields"`
-	Max        int64       `db:"max_bytes"` // of all files
+	Max        int64       `db:"max_bytes"` // of all files together
 }
 
-// errGone says that nobody wants the file any more.
+// errGone says that the export was deleted.
 var errGone = errors.New("the export was deleted")
 
-// Make is the handler of export_series tasks.
+// Make handles export_series tasks.
 func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	var p Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -94,10 +94,10 @@ func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	switch {
 	case errors.Is(err, errGone):
 		return Result{}, r.forget(ctx)
-	case err == nil, db.ErrLost(err), ctx.Err() != nil: // the last two: it goes on elsewhere, or somebody has cancelled it
+	case err == nil, db.ErrLost(err), ctx.Err() != nil: // in the last two cases another worker continues, or it was cancelled
 		return result, err
 	}
-	if fault.Is(err, fault.Unauthorized) { // trying again does not change it
+	if fault.Is(err, fault.Unauthorized) { // a retry does not change it
 		err = fault.Wrap(err, fault.Conflict, "%s", fault.From(err).Message)
 	}
 	if h.Last(err) {
@@ -113,10 +113,10 @@ type run struct {
 	params Params
 	source *source
 	parts  []section
-	buffer bytes.Buffer // what is written behind at.Parts
-	at     place        // behind what is written
-	saved  place        // behind what is stored
-	// further says that this run has stored a part.
+	buffer bytes.Buffer // written after at.Parts
+	at     place        // after what is written
+	saved  place        // after what is stored
+	// further reports that this run has stored a part.
 	further bool
 	told    time.Time
 }
@@ -155,7 +155,7 @@ func (r *run) make(ctx context.Context) (any, error) {
 		if err := r.tell(ctx); err != nil {
 			return nil, err
 		}
-		// The pause waits for the end of a part, some seconds at most: else a run might get no further.
+		// It pauses only after a stored part, which takes some seconds at most: otherwise a run might make no progress.
 		if r.further && task.MustPause(ctx) {
 			return nil, task.Paused(r.saved)
 		}
@@ -163,7 +163,7 @@ func (r *run) make(ctx context.Context) (any, error) {
 	return r.finish(ctx)
 }
 
-// load is the export, unless it is made already: then done is what the task left.
+// load reads the export. If it is made already, done is the result of the task.
 func (r *run) load(ctx context.Context) (done any, err error) {
 	var b pgx.Batch
 	var found *struct {
@@ -188,22 +188,22 @@ func (r *run) load(ctx context.Context) (done any, err error) {
 	r.source = &found.source
 	r.parts = sections(r.source)
 	if r.at.Upload == "" {
-		// Each run that begins anew writes an object of its own, so that one that had lost the task cannot spoil it.
+		// Each run that starts over writes its own object, so that a run that has lost its lease cannot damage it.
 		r.at.Object = Folder(r.held.Tenant) + r.params.ExportID.String() + "/" + strconv.Itoa(int(r.held.Epoch))
 		r.saved = r.at
 	}
 	return nil, nil
 }
 
-// asUser is ctx in the name of the user: what sharing tags hide is left out of every query.
+// asUser returns ctx acting as the user: every query omits what sharing tags hide.
 func (r *run) asUser(ctx context.Context) context.Context {
 	return db.In(ctx, db.Acting{Task: r.held.Scope(), Account: r.params.UserID})
 }
 
-// Folder is where the files of a tenant's exports are in the media bucket.
+// Folder returns the prefix of a tenant's exports in the media bucket.
 func Folder(tenant uuid.UUID) string { return tenant.String() + "/export/" }
 
-// read is the next batch of rows, as the user sees them.
+// read returns the next batch of rows that the user sees.
 func (r *run) read(ctx context.Context, s *section) ([]row, error) {
 	var b pgx.Batch
 	var rows []row
@@ -247,7 +247,7 @@ func noRoom(most int64) error {
 	return fault.New(fault.Conflict, "There is no room for the file: all exports together may take %d bytes. Export less, or wait until others expire", most)
 }
 
-// flush stores a part where there is enough for one.
+// flush stores a part if there is enough data for one.
 func (r *run) flush(ctx context.Context) error {
 	size := r.PartBytes
 	if size == 0 {
@@ -259,7 +259,7 @@ func (r *run) flush(ctx context.Context) error {
 	return r.part(ctx)
 }
 
-// part stores what is written as the next part, and the place behind it.
+// part stores the buffer as the next part, and the checkpoint after it.
 func (r *run) part(ctx context.Context) error {
 	if len(r.at.Parts) >= maxParts {
 		return fault.New(fault.Conflict, "The file would be too large to be stored; export less")
@@ -282,7 +282,7 @@ func (r *run) part(ctx context.Context) error {
 	return nil
 }
 
-// again has the next run begin anew, with another object: the store has lost the upload, or somebody else wrote to it.
+// again makes the next run start over with another object: the store has lost the upload, or another run wrote to it.
 func (r *run) again(ctx context.Context, at place, cause error) error {
 	if ctx.Err() != nil {
 		return cause
@@ -291,13 +291,13 @@ func (r *run) again(ctx context.Context, at place, cause error) error {
 	if err := task.QueueProgress(&b, r.held, 0, at.Total, place{}); err != nil {
 		return errors.Join(cause, err)
 	}
-	if err := r.Database.Run(ctx, &b); err != nil { // perhaps the upload is another worker's by now
+	if err := r.Database.Run(ctx, &b); err != nil { // the upload may belong to another worker by now
 		return errors.Join(cause, err)
 	}
 	return errors.Join(cause, r.Media.AbortParts(ctx, r.Bucket, at.Object, at.Upload))
 }
 
-// tell notes how far the task is, and the place behind what is stored.
+// tell stores the progress of the task, and the checkpoint after the last stored part.
 func (r *run) tell(ctx context.Context) error {
 	if time.Since(r.told) < tellEvery {
 		return nil
@@ -315,7 +315,7 @@ func (r *run) tell(ctx context.Context) error {
 	return nil
 }
 
-// finish stores the rest, and says that the export is completed.
+// finish stores the rest and completes the export.
 func (r *run) finish(ctx context.Context) (any, error) {
 	size := r.at.Bytes + int64(r.buffer.Len())
 	if r.at.Upload == "" {
@@ -336,15 +336,14 @@ func (r *run) finish(ctx context.Context) (any, error) {
 	if err == nil && !kept {
 		err = errGone
 	}
-	if errors.Is(err, errGone) || fault.Is(err, fault.Conflict) { // else another run may be writing to the same object
+	if errors.Is(err, errGone) || fault.Is(err, fault.Conflict) { // otherwise another run may be writing to the same object
 		r.discard(ctx)
 	}
 	return Result{r.at.Rows, size}, err
 }
 
-// keep writes the row of a file that is stored, unless the export is gone: those who keep files at the same time wait
-// for each other, so that together they stay within the bounds. What the user sees must be what it was at the
-// beginning.
+// keep writes the row of a stored file, unless the export was deleted. Concurrent calls are serialized, so that
+// together they stay within the limits. The user must still see the same as at the start.
 func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	var b pgx.Batch
 	var sight string
@@ -357,7 +356,7 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	}
 	b = pgx.Batch{}
 	var out *struct {
-		Fits  *bool `db:"fits"` // nil: the export is gone
+		Fits  *bool `db:"fits"` // nil: the export was deleted
 		Quota bool  `db:"quota"`
 		Kept  bool  `db:"kept"`
 	}
@@ -385,8 +384,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	return out.Kept, nil
 }
 
-// discard deletes the object that no row names; where that fails, the next clean-up does it. One that the row names
-// after all, since only the answer was lost, stays.
+// discard deletes an unreferenced object; if that fails, the next clean-up does it. If the row was written after all,
+// and only the response was lost, the object stays.
 func (r *run) discard(ctx context.Context) {
 	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(r.held.Tenant)))
 	defer cancel()
@@ -402,7 +401,7 @@ func (r *run) discard(ctx context.Context) {
 	}
 }
 
-// forget gives the parts back that were stored.
+// forget aborts the upload of the stored parts.
 func (r *run) forget(ctx context.Context) error {
 	if r.at.Upload == "" {
 		return nil
@@ -413,7 +412,7 @@ func (r *run) forget(ctx context.Context) error {
 	return nil
 }
 
-// fail says why the export failed for good.
+// fail records why the export failed for good.
 func (r *run) fail(ctx context.Context, cause error) error {
 	message := "Something went wrong; ask for another, and if that fails too, tell the administrator"
 	if !fault.Is(cause, fault.Internal) && errors.As(cause, new(*fault.Error)) {

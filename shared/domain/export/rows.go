@@ -9,20 +9,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// batch is how many series or books are read at once.
+// batch is the number of series or books per query.
 const batch = 200
 
-// cursor is the row behind which reading goes on; its zero value is before the first.
+// cursor is the last row read; its zero value is before the first.
 type cursor struct {
-	Title  string    `json:"title"` // of the series, as it is sorted by
+	Title  string    `json:"title"` // sort title of the series
 	Series uuid.UUID `json:"series"`
-	// Of books, also the last book of that series.
+	// For books, also the last book of that series.
 	Number *float64  `json:"number"`
-	Book   string    `json:"book"` // as it is sorted by
+	Book   string    `json:"book"` // sort title
 	ID     uuid.UUID `json:"id"`
 }
 
-// row is a series or book with the values of the fields that were chosen.
+// row is a series or book with the values of the chosen fields.
 type row struct {
 	Title  string    `db:"title_sort"`
 	Series uuid.UUID `db:"series_id"`
@@ -34,7 +34,7 @@ type row struct {
 
 func (r *row) cursor() cursor { return cursor{r.Title, r.Series, r.Number, r.Book, r.ID} }
 
-// decode is the values; a number is a json.Number, a list a []any.
+// decode returns the values; a number is a json.Number, a list a []any.
 func (r *row) decode() (out []any, err error) {
 	d := json.NewDecoder(bytes.NewReader(r.Values))
 	d.UseNumber()
@@ -52,7 +52,7 @@ func valuesOf(fields []field) string {
 	return "convert_to(jsonb_build_array(" + strings.Join(sql, ", ") + ")::text, 'UTF8') as values"
 }
 
-// seriesSQL reads a batch of the series in the libraries $1 (none: all), by title, behind the title $2 and id $3.
+// seriesSQL selects a batch of series in the libraries $1 (empty: all), by title, after title $2 and id $3.
 func seriesSQL(fields []field) string {
 	return "select s.title_sort, s.id as series_id, null::double precision as number, '' as book_sort, s.id, " + valuesOf(fields) + fmt.Sprintf(`
 		from (select x.* from series x where x.tenant_id = app.tenant() and (x.title_sort, x.id) > ($2::text, $3::uuid)
@@ -61,8 +61,8 @@ func seriesSQL(fields []field) string {
 		order by s.title_sort, s.id`, batch)
 }
 
-// booksSQL reads a batch of the books of those series, series by series in their order, behind the number $4, title $5
-// and id $6 within the series $3.
+// booksSQL selects a batch of books of those series, series by series in their order, after number $4, title $5 and id
+// $6 in the series $3.
 func booksSQL(fields []field) string {
 	return "select s.title_sort, b.series_id, b.number, b.title_sort as book_sort, b.id, " + valuesOf(fields) + fmt.Sprintf(`
 		from (select y.* from (select x.id, x.title_sort from series x where x.tenant_id = app.tenant() and (x.title_sort, x.id) >= ($2::text, $3::uuid)

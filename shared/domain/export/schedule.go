@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// due is a tenant whose clean-up is due, whose schedule is another than it was, or of whose exports some were deleted.
+// due is a tenant whose clean-up is due, whose schedule changed, or whose exports were deleted.
 type due struct {
 	Tenant    uuid.UUID `db:"tenant_id"`
 	Cron      string    `db:"cron"`
@@ -26,12 +26,12 @@ type due struct {
 	Asked     int64     `db:"asked"`
 }
 
-// never is when a schedule that is off is due.
+// never is the due time of a disabled schedule.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Due queues the clean-up of exports of every tenant that has had some, by the schedule of the settings and, whatever
-// that is, once after exports were deleted: their files are still there. It tells how many. Unlike setting.Due it knows
-// of tenants that have the schedule by default. Several schedulers may call it at once.
+// Due queues the clean-up of exports for every tenant that has had some: by the schedule in the settings, and once
+// after exports were deleted, since their files still exist. It returns the number. Unlike setting.Due it includes
+// tenants with the default schedule. Concurrent calls are safe.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := setting.EachDue(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, now)
@@ -52,7 +52,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, err
 }
 
-// next sets when the clean-up is next due, and adds the task where it is due now.
+// next computes when the clean-up is next due, and adds the task if it is due now.
 func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
 	made, at := d.Cron+" in "+d.Zone, never
 	if d.Cron != "" {
@@ -72,13 +72,13 @@ func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bo
 		tag, err := tx.Exec(ctx, `update export_cleanup set made = $1, next_at = case when $2 or made <> $1 then $3 else next_at end
 			where tenant_id = app.tenant() and made = $4 and next_at = $5 and asked = $6`, made, come, at, d.Made, d.Next, d.Asked)
 		if err != nil || tag.RowsAffected() == 0 || !come && d.Deletions == d.Asked {
-			return err // another scheduler was first, or there is only another schedule
+			return err // another scheduler was first, or only the schedule changed
 		}
 		add := setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 			return task.Add(b, task.Spec{ID: fresh, Type: task.CleanUpExports, DedupeKey: task.CleanUpExports}, id)
 		})
 		if started, err = add.In(ctx, tx); err != nil || !started {
-			return err // one that runs may have looked already: it is asked for again when that has ended
+			return err // a running one may have looked already: it is queued again when that has ended
 		}
 		_, err = tx.Exec(ctx, "update export_cleanup set asked = $1 where tenant_id = app.tenant()", d.Deletions)
 		return err

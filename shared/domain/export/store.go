@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// mine are the caller's exports that have not expired, with their tasks while these are unfinished.
+	// mine joins the caller's unexpired exports with their unfinished tasks.
 	mine = ` from series_export e left join task t on t.tenant_id = e.tenant_id and t.id = e.id and t.status in ('pending', 'running')
 		where e.tenant_id = app.tenant() and e.account_id = app.account() and e.expires_at > now()`
 	status  = "case when e.completed_at is not null then 'completed' when e.error is not null then 'failed' else coalesce(t.status, 'failed') end"
@@ -42,7 +42,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Export, error) {
 	return e, err
 }
 
-// remove deletes the row; a task deletes the file, and one that makes it stops at its next batch.
+// remove deletes the row. A task deletes the file; a task that is making it stops at its next batch.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	n, err := db.Exec(ctx, d, "delete from series_export where tenant_id = app.tenant() and account_id = app.account() and id = $1 and expires_at > now()", id)
 	if err == nil && n == 0 {
@@ -51,12 +51,12 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return err
 }
 
-// room is what a caller has of exports, and may have.
+// room is what the exports use, and the limits.
 type room struct {
 	Kept    int64 `db:"kept"`
 	Running int64 `db:"running"`
 	Used    int64 `db:"used"`  // bytes of all users' files
-	Known   int   `db:"known"` // libraries of those that are named
+	Known   int   `db:"known"` // how many of the named libraries exist
 	MaxKept int64 `db:"max_kept"`
 	MaxRuns int64 `db:"max_runs"`
 	MaxUsed int64 `db:"max_used"`
@@ -71,7 +71,7 @@ var (
 		setting.SQL(setting.ExportBytes) + ")::bigint as max_used" + mine
 )
 
-// refusal is why there is no room; nil where there is.
+// refusal returns why a limit is exceeded, or nil.
 func (r *room) refusal(libraries int) error {
 	switch {
 	case r.Known < libraries:
@@ -86,15 +86,14 @@ func (r *room) refusal(libraries int) error {
 	return nil
 }
 
-// create asks for an export. Those who ask in one user's name at the same time wait for each other, so that nobody gets
-// more than there is room for.
+// create creates an export. Concurrent requests of one user are serialized, so that they cannot exceed the limit.
 func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Export, error) {
 	if err := body.check(); err != nil {
 		return nil, err
 	}
 	var b pgx.Batch
 	caller := auth.CallerOf(ctx)
-	if body.ExportType != ofSeries { // besides what the operation needs
+	if body.ExportType != ofSeries { // in addition to the operation's permission
 		also := *caller
 		also.Permission = auth.BooksRead
 		also.Enter(&b)
@@ -126,7 +125,7 @@ func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Expor
 	return out, nil
 }
 
-// file is a completed export as it is given out.
+// file is a completed export for download.
 type file struct {
 	Format     string     `db:"format"`
 	ExportType string     `db:"export_type"`
@@ -134,7 +133,7 @@ type file struct {
 	Object     *string    `db:"object"`
 	Size       *int64     `db:"file_size"`
 	Completed  *time.Time `db:"completed_at"`
-	Sees       bool       `db:"sees"` // the caller, by the sharing tags, what the caller saw when it was made
+	Sees       bool       `db:"sees"` // the caller sees the same by sharing tags as when it was made
 }
 
 func open(ctx context.Context, d *db.DB, id uuid.UUID) (*file, error) {

@@ -13,11 +13,11 @@ type section struct {
 	title  string
 	fields []field
 	sql    string
-	first  bool // in the file
+	first  bool // of the file
 	last   bool
 }
 
-// sections are what an export consists of, in order.
+// sections returns the sections of an export in order.
 func sections(e *source) []section {
 	var out []section
 	if e.ExportType != ofBooks {
@@ -32,20 +32,20 @@ func sections(e *source) []section {
 	return out
 }
 
-// writer writes rows in one format. What it writes depends on nothing that it wrote before, so that a file may be gone
-// on with anywhere.
+// writer writes rows in one format. Its output does not depend on previous output, so that a file can be continued
+// anywhere.
 type writer interface {
 	begin(b *bytes.Buffer, s *section)
-	row(b *bytes.Buffer, s *section, n int64, values []any) // n rows of the section came before
+	row(b *bytes.Buffer, s *section, n int64, values []any) // n rows of the section precede
 	end(b *bytes.Buffer, s *section)
 }
 
 var writers = map[string]writer{"csv": csvWriter{}, "json": jsonWriter{}, "md": markdownWriter{}}
 
-// mediaTypes are those of the files, by format.
+// mediaTypes are the media types by format.
 var mediaTypes = map[string]string{"csv": "text/csv; charset=utf-8", "json": "application/json", "md": "text/markdown; charset=utf-8"}
 
-// jsonWriter writes an object with an array of objects for each section.
+// jsonWriter writes an object with an array of objects per section.
 type jsonWriter struct{}
 
 func (jsonWriter) begin(b *bytes.Buffer, s *section) {
@@ -69,8 +69,8 @@ func (jsonWriter) row(b *bytes.Buffer, s *section, n int64, values []any) {
 		fmt.Fprintf(b, "%q:", f.Key)
 		e := json.NewEncoder(b)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(values[i]) // values come from JSON, and a buffer takes everything
-		b.Truncate(b.Len() - 1) // of its newline
+		_ = e.Encode(values[i]) // cannot fail: values come from JSON, and a buffer accepts everything
+		b.Truncate(b.Len() - 1) // removes the newline
 	}
 	b.WriteByte('}')
 }
@@ -82,7 +82,7 @@ func (jsonWriter) end(b *bytes.Buffer, s *section) {
 	}
 }
 
-// csvWriter writes as RFC 4180 says, every field in quotes, with a line of the fields' keys.
+// csvWriter writes RFC 4180 with every field quoted, and a header line with the keys.
 type csvWriter struct{}
 
 func (csvWriter) begin(b *bytes.Buffer, s *section) {
@@ -100,7 +100,7 @@ func (csvWriter) row(b *bytes.Buffer, s *section, _ int64, values []any) {
 			text = harmless(v)
 		case []any:
 			text = harmless(strings.Join(texts(v), " | "))
-		default: // a number or a boolean is no formula, also with a sign
+		default: // numbers and booleans are no formulas, even with a sign
 			text = plain(v)
 		}
 		cell(b, i, text)
@@ -119,8 +119,8 @@ func cell(b *bytes.Buffer, i int, text string) {
 	b.WriteByte('"')
 }
 
-// harmless is a text that no spreadsheet takes for a formula: an apostrophe stands before a sign that would begin one,
-// where a cell begins, or would for a program that separates cells or lines in another way.
+// harmless returns a text that no spreadsheet takes for a formula. It puts an apostrophe before a character that starts
+// one, at the beginning of a cell, or where another program may start a new cell or line.
 func harmless(text string) string {
 	var out strings.Builder
 	begins := true
@@ -142,7 +142,7 @@ func harmless(text string) string {
 	return out.String()
 }
 
-// plain is a value as a text; null is none.
+// plain formats a value as text; null is empty.
 func plain(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -170,7 +170,7 @@ func texts(all []any) []string {
 	return out
 }
 
-// markdownWriter writes a heading for each row and a list of what is known of it.
+// markdownWriter writes a heading per row and a list of its fields.
 type markdownWriter struct{}
 
 func (markdownWriter) begin(b *bytes.Buffer, s *section) {
@@ -197,5 +197,5 @@ func (markdownWriter) end(*bytes.Buffer, *section) {}
 
 var escapes = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "&", `\&`, "#", `\#`, "|", `\|`, "~", `\~`)
 
-// marked is a text on one line in which nothing is markup.
+// marked returns a single-line text with all markup escaped.
 func marked(text string) string { return escapes.Replace(strings.Join(strings.Fields(text), " ")) }

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Routes adds browsing, for administrators only.
+// Routes registers browsing, for administrators only.
 func Routes(a *httpapi.API, d *db.DB, store Store) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/drives", ID: "listDrives",
 		Summary: "The folders that libraries may be made of", Tag: "Filesystem", Permission: auth.SystemAdmin},

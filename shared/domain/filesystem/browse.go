@@ -15,10 +15,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// maxPages bounds a listing, which one answer has to hold: a thousand entries each.
+// maxPages limits a listing, which must fit one response, to that many pages of a thousand entries.
 const maxPages = 5
 
-// Store lists buckets: a [blob.Store].
+// Store lists buckets; see [blob.Store].
 type Store interface {
 	Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error)
 	Named(ctx context.Context, bucket, name string) (folder, object bool, err error)
@@ -32,7 +32,7 @@ type Entry struct {
 	IsReadable  bool   `json:"isReadable" doc:"False where no path may have such a name: it holds a control character, a backslash, no UTF-8"`
 }
 
-// Listing is what a folder holds: folders first, then without regard to case.
+// Listing is the content of a folder: folders first, ignoring case.
 type Listing struct {
 	CurrentPath string  `json:"currentPath" doc:"Empty for the list of roots"`
 	ParentPath  *string `json:"parentPath" doc:"Null at a root"`
@@ -40,7 +40,7 @@ type Listing struct {
 	Truncated   bool    `json:"truncated" doc:"There is more than is shown"`
 }
 
-// drives are the roots as entries.
+// drives returns the roots as entries.
 func drives(roots []Root) []Entry {
 	out := make([]Entry, len(roots))
 	for i, r := range roots {
@@ -50,7 +50,7 @@ func drives(roots []Root) []Entry {
 	return out
 }
 
-// browse lists a folder below a root. BadRequest when it is outside, or not there.
+// browse lists a folder below a root. BadRequest if it is outside, or missing.
 func browse(ctx context.Context, roots []Root, store Store, name string) (*Listing, error) {
 	at, err := Locate(roots, name)
 	if err != nil {
@@ -84,8 +84,8 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	return out, nil
 }
 
-// Exists is nil where a library can be made of the folder, an Invalid fault where it is not there. A path s3://… names
-// a prefix, which is there with the first object below it: that may be an upload to the library.
+// Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A path s3://… is a prefix,
+// which exists once an object is below it: that may be an upload to the library.
 func (at Place) Exists(ctx context.Context, store Store) error {
 	if at.top || strings.HasPrefix(at.Path, scheme) {
 		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, 1)
@@ -99,9 +99,9 @@ func (at Place) Exists(ctx context.Context, store Store) error {
 	return Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix)
 }
 
-// Reach is nil where each folder on the way from a root's prefix down to another shows the next, an Invalid fault where
-// one does not. So a symbolic link, which a gateway follows when it is asked for what lies behind, leads nobody out of
-// a root.
+// Reach checks that every folder on the way from a root's prefix to another is listed by its parent, and returns an
+// Invalid fault otherwise. A gateway follows a symbolic link when asked for what is behind it; this check keeps callers
+// inside the root.
 func Reach(ctx context.Context, store Store, bucket, root, prefix string) error {
 	for at := folder(root); len(at) < len(prefix); {
 		name, _, _ := strings.Cut(prefix[len(at):], "/")
@@ -119,7 +119,8 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 	return nil
 }
 
-// Accents is what to add where a folder of a name is not there: the store compares bytes, and é has two spellings.
+// Accents returns a hint for a missing folder with accents in its name: the store compares bytes, and é has two
+// encodings.
 func Accents(name string) string {
 	if norm.NFC.IsNormalString(name) && norm.NFD.IsNormalString(name) {
 		return ""
@@ -127,7 +128,7 @@ func Accents(name string) string {
 	return ": letters with accents may be stored in another form than the one given; take the name from GET /api/v1/filesystem/browse"
 }
 
-// entries are the folders or files of some whole keys.
+// entries returns the folders or files with these full keys.
 func entries(at Place, keys []string, directories bool) []Entry {
 	out := make([]Entry, 0, len(keys))
 	for _, key := range keys {
@@ -145,8 +146,8 @@ func entries(at Place, keys []string, directories bool) []Entry {
 	return out
 }
 
-// Unlisted says what a failed listing means, as a fault of the path: a bucket that is missing or closed is for the
-// administrator to see to, and trying again does not help.
+// Unlisted turns a failed listing into a fault of the path: an administrator must fix a missing or closed bucket, and a
+// retry does not help.
 func Unlisted(err error) error {
 	var wrong *fault.Error
 	switch {

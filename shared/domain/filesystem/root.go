@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Limits of a path: S3 keys have 1,024 bytes at most.
+// Path limits: S3 keys have at most 1,024 bytes.
 const (
 	maxPath   = 2048
 	maxPrefix = 1000
@@ -22,21 +22,21 @@ const (
 
 const scheme = "s3://"
 
-// Root is a folder given to a tenant: an absolute path (or s3:// address) and what serves it. Prefix is empty or
-// ends in "/" (a missing one is understood).
+// Root is a folder given to a tenant: an absolute path (or s3:// address) and the bucket that serves it. Prefix is
+// empty or ends in "/" (which may be omitted).
 type Root struct {
 	Path   string `db:"path"`
 	Bucket string `db:"bucket"`
 	Prefix string `db:"prefix"`
 }
 
-// Roots queues reading the entered tenant's roots, by path.
+// Roots adds the select of the entered tenant's roots, by path, to the batch.
 func Roots(b *pgx.Batch, dst *[]Root) {
 	db.All(b, dst, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path")
 }
 
-// ParseRoot reads /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, which stands for itself, also with a =
-// in it.
+// ParseRoot parses /folder=bucket, /folder=bucket/prefix, or s3://bucket/prefix, whose path is the address itself and
+// may contain a =.
 func ParseRoot(s string) (Root, error) {
 	path, place := s, ""
 	itself := strings.HasPrefix(s, scheme)
@@ -62,7 +62,7 @@ func ParseRoot(s string) (Root, error) {
 	return Root{Path: clean, Bucket: bucket, Prefix: folder(prefix)}, nil
 }
 
-// String is the form that ParseRoot reads.
+// String returns the form that ParseRoot parses.
 func (r Root) String() string {
 	place := r.Bucket + "/" + folder(r.Prefix)
 	if trimmed(r.Path) == trimmed(scheme+place) {
@@ -76,17 +76,17 @@ type Place struct {
 	Path   string // cleaned
 	Root   Root
 	Prefix string // of its keys in the root's bucket: "" or ending in "/"
-	top    bool   // it is the root itself
+	top    bool   // the root itself
 }
 
-// Resolve is Locate for whoever asks for bucket and prefix only.
+// Resolve is Locate with only bucket and prefix.
 func Resolve(roots []Root, path string) (bucket, prefix string, err error) {
 	at, err := Locate(roots, path)
 	return at.Root.Bucket, at.Prefix, err
 }
 
-// Locate finds an absolute path at or below one of the roots, or s3://bucket/prefix at or below what one of them stands
-// for. The longest root wins. A BadRequest names `path` otherwise.
+// Locate finds an absolute path at or below one of the roots, or s3://bucket/prefix at or below the location of one.
+// The longest root wins. Otherwise the error is a BadRequest for `path`.
 func Locate(roots []Root, path string) (Place, error) {
 	clean, err := Clean(path)
 	if err != nil {
@@ -113,8 +113,8 @@ func Locate(roots []Root, path string) (Place, error) {
 	return best, nil
 }
 
-// holds tells whether the cleaned path is the root or below it, which spelling of the root it follows, and what
-// comes after it.
+// holds reports whether the cleaned path is the root or below it; base is the spelling of the root that it uses, and
+// rest what follows.
 func (r Root) holds(clean string) (base, rest string, ok bool) {
 	for _, base := range []string{trimmed(r.Path), trimmed(scheme + r.Bucket + "/" + folder(r.Prefix))} {
 		switch {
@@ -143,8 +143,8 @@ func folder(prefix string) string {
 	return ""
 }
 
-// Clean is the path without empty parts, "." and a closing slash. It refuses whatever could mean another place
-// to another reader: "..", a backslash, control characters, invalid UTF-8, and what is not absolute.
+// Clean returns the path without empty parts, "." and a trailing slash. It rejects relative paths and everything that
+// other programs may interpret differently: "..", backslashes, control characters, invalid UTF-8.
 func Clean(name string) (string, error) {
 	rest, cloud := strings.CutPrefix(name, scheme)
 	switch {

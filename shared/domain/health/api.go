@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Routes adds the inventory (under two names) and the version.
+// Routes registers the inventory (under two names) and the version.
 func Routes(a *httpapi.API, d *db.DB) {
 	inventory := func(ctx context.Context, _ *struct{}) (*Inventory, error) {
 		return count(ctx, d, httpapi.TenantOf(ctx).Name == tenant.Default)

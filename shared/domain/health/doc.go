@@ -1,4 +1,4 @@
-// Package health counts what a tenant has, and says which build answers.
+// Package health reports what a tenant has, and the version of the server.
 //
 // Tables: reads library, library_count and account.
 package health

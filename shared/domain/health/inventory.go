@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Inventory is what a tenant has; sizes are in bytes.
+// Inventory counts what a tenant has; sizes are in bytes.
 type Inventory struct {
 	LibraryCount  int64     `json:"libraryCount"`
 	SeriesCount   int64     `json:"seriesCount"`
@@ -22,7 +22,7 @@ type Inventory struct {
 	Libraries     []Library `json:"libraries" nullable:"false"`
 }
 
-// Library is what one library has.
+// Library counts what one library has.
 type Library struct {
 	ID          uuid.UUID `json:"id" db:"id" format:"uuid"`
 	Name        string    `json:"name" db:"name"`
@@ -36,9 +36,9 @@ type row struct {
 	Pages int64 `db:"pages"`
 }
 
-// count reads the counter rows of the tenant's libraries: one round trip, whatever their size; for those from whom
-// series are hidden it adds up those that are left. The size of the database is asked for only where it is the tenant's
-// own: it would tell about others.
+// count reads the counter rows of the tenant's libraries: one round trip, regardless of size. For callers from whom
+// series are hidden it counts only the visible ones. It includes the size of the database only if the tenant has its
+// own: otherwise that would reveal something about others.
 func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) {
 	var b pgx.Batch
 	var rows []row
@@ -64,13 +64,13 @@ func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) 
 	return &out, nil
 }
 
-// Info names the build that answers.
+// Info is the version of the server.
 type Info struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// version is the module version that the build was stamped with.
+// version returns the module version from the build stamp.
 func version(stamp string) string {
 	if stamp == "" || stamp == "(devel)" {
 		return "dev"

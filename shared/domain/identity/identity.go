@@ -21,24 +21,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// A credential that was looked up once is recognised for a while without asking the database who it is.
+// A credential that was looked up is cached for a while.
 const (
 	remember = 5 * time.Minute
 	maxKnown = 20_000
-	// What somebody else has issued may be taken back there, and nobody says so here.
+	// External credentials may be revoked without notice.
 	rememberExternal = time.Minute
 )
 
 var errInvalid = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
 
-// Identifier recognises credentials.
+// Identifier identifies credentials.
 type Identifier struct {
 	database *db.DB
 	tokens   *auth.Tokens
-	key      func() []byte // of the HMAC under which credentials are remembered: never the credential itself
+	key      func() []byte // of the HMAC of cached credentials; the credentials themselves are not kept
 
-	// External recognises access tokens that somebody else has issued, which come as bearer tokens; nil: none are taken.
-	// It is asked for what no other credential can be.
+	// External identifies bearer tokens that others have issued; nil: none are accepted. It is asked only about
+	// credentials that can be nothing else.
 	External External
 
 	mu    sync.Mutex
@@ -49,16 +49,16 @@ type known struct {
 	account    uuid.UUID
 	generation *int32
 	keyHash    []byte
-	ends       time.Time // of a token; zero otherwise
+	ends       time.Time // expiry of a token; zero otherwise
 	external   bool
-	expires    time.Time // of this memory
+	expires    time.Time // of the cache entry
 }
 
-// External recognises tokens of others.
+// External identifies tokens of other issuers.
 type External interface {
-	// Takes tells whether a token has the form of one; no I/O.
+	// Takes reports whether a token has the right form, without I/O.
 	Takes(token string) bool
-	// Resolve is whose it is, and until when; Unauthorized where it is nobody's.
+	// Resolve returns the account of a token and its expiry; Unauthorized if there is none.
 	Resolve(ctx context.Context, token string) (account uuid.UUID, generation int32, ends time.Time, err error)
 }
 
@@ -72,16 +72,16 @@ func New(d *db.DB, tokens *auth.Tokens) *Identifier {
 	return &Identifier{database: d, tokens: tokens, key: key, known: map[[sha256.Size]byte]known{}}
 }
 
-// Known is the caller of a token, or of a key or password seen before: no I/O. It is nil, without an error,
-// for what Resolve has to look up. A token's signature is checked once and then remembered, too: checking costs
-// as much as the rest of a request for a remembered page.
+// Known returns the caller of a token, or of a cached key or password, without I/O. It returns nil, without an error,
+// if Resolve must look the credential up. A token's signature check is cached, too: it costs as much as the rest of a
+// request for a cached page.
 func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
 	tenant := httpapi.TenantOf(ctx).ID
 	seen := i.fingerprint(tenant, c)
 	i.mu.Lock()
 	k, ok := i.known[seen]
 	i.mu.Unlock()
-	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) { // the same text may come as a cookie or a password
+	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) { // the same text may be sent as a cookie or password
 		return i.caller(tenant, seen, k), nil
 	}
 	if _, isKey := auth.APIKeyPrefix(secret(c)); c.Basic || isKey {
@@ -99,12 +99,13 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	return i.caller(tenant, seen, k), nil
 }
 
-// external tells whether a credential is to be looked at by External. The session cookie never is: it has our own.
+// external reports whether External must check a credential. It never checks the session cookie, which holds our own
+// tokens.
 func (i *Identifier) external(c httpapi.Credential) bool {
 	return i.External != nil && !c.Basic && !c.Cookie && i.External.Takes(c.Bearer)
 }
 
-// keep remembers a credential for a while, and a token no longer than it is valid.
+// keep caches a credential for a while, a token at most until its expiry.
 func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
 	k.expires = time.Now().Add(remember)
 	if k.external {
@@ -121,7 +122,7 @@ func (i *Identifier) keep(seen [sha256.Size]byte, k known) {
 	i.known[seen] = k
 }
 
-// Resolve looks up an API key or a token of somebody else, or checks a password, and remembers it.
+// Resolve looks up an API key or an external token, or checks a password, and caches the result.
 func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.Caller, error) {
 	tenant := httpapi.TenantOf(ctx).ID
 	var k known
@@ -141,8 +142,9 @@ func (i *Identifier) Resolve(ctx context.Context, c httpapi.Credential) (*auth.C
 	return i.caller(tenant, seen, k), nil
 }
 
-// caller forgets the credential as soon as the database refuses it: a password is bound to the generation of
-// its account, so that a user who was disabled and enabled again would else be locked out until it expires.
+// caller returns a caller that drops the cached credential as soon as the database refuses it. A password is bound to
+// the generation of its account: otherwise a user who was disabled and enabled again would be locked out until the
+// entry expires.
 func (i *Identifier) caller(tenant uuid.UUID, seen [sha256.Size]byte, k known) *auth.Caller {
 	return &auth.Caller{Tenant: tenant, AccountID: k.account, Generation: k.generation, KeyHash: k.keyHash, Expires: k.ends,
 		Forget: func() {
@@ -152,7 +154,7 @@ func (i *Identifier) caller(tenant uuid.UUID, seen [sha256.Size]byte, k known) *
 		}}
 }
 
-// secret is where an API key may be: the bearer token, the X-API-Key header or the Basic password.
+// secret returns what may be an API key: the bearer token, the X-API-Key header or the Basic password.
 func secret(c httpapi.Credential) string {
 	if c.Basic {
 		return c.Password
@@ -180,7 +182,7 @@ func (i *Identifier) byKey(ctx context.Context, prefix string, hash []byte) (kno
 	return known{account: row.Account, keyHash: hash}, nil
 }
 
-// Account is what signing in needs to know of a user.
+// Account is the data of a user for signing in.
 type Account struct {
 	ID           uuid.UUID `db:"id"`
 	PasswordHash string    `db:"password_hash"`
@@ -188,15 +190,15 @@ type Account struct {
 	IsActive     bool      `db:"is_active"`
 }
 
-// CheckPassword finds an active account by user name or e-mail and checks the password; an unknown user costs
-// as much time as a wrong password. Unauthorized when anything is wrong.
+// CheckPassword finds an active account by user name or e-mail address and checks the password. An unknown user takes
+// as much time as a wrong password; either is Unauthorized.
 func CheckPassword(ctx context.Context, d *db.DB, login, password string) (*Account, error) {
 	if len(login) > 320 || len(password) > 1024 || !utf8.ValidString(login) || strings.ContainsRune(login, 0) {
 		return nil, fault.New(fault.Unauthorized, "Invalid credentials")
 	}
 	row, err := db.Get[Account](ctx, d, `select id, password_hash, generation, is_active from account
 		where tenant_id = app.tenant() and (lower(username) = lower($1) or lower(email) = lower($1))
-		order by lower(username) = lower($1) desc limit 1`, norm.NFC.String(strings.TrimSpace(login))) // as names are stored
+		order by lower(username) = lower($1) desc limit 1`, norm.NFC.String(strings.TrimSpace(login))) // normalized like stored names
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +232,7 @@ func (i *Identifier) byExternal(ctx context.Context, token string) (known, error
 func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, i.key())
 	mac.Write(tenant[:])
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that no two pairs run together alike
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that different pairs cannot yield the same input
 	mac.Write([]byte(c.Username))
 	mac.Write([]byte(secret(c)))
 	return [sha256.Size]byte(mac.Sum(nil))

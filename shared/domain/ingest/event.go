@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Limits of one notification. S3 sends one record a message; a key has 1,024 bytes at most.
+// Limits of one notification. S3 sends one record per message; a key has at most 1,024 bytes.
 const (
 	maxBody    = 1 << 20
 	maxRecords = 1000
@@ -18,11 +18,11 @@ const (
 	maxBucket  = 255
 )
 
-// Object is where to look.
+// Object is an object to check.
 type Object struct{ Bucket, Key string }
 
-// notification is what S3 sends to a queue itself (Records), or through EventBridge (Source and Detail), or when the
-// notification is set up (Event).
+// notification is a message from S3 to a queue (Records), from EventBridge (Source and Detail), or the test message
+// when notifications are configured (Event).
 type notification struct {
 	Records []struct {
 		EventName string `json:"eventName"`
@@ -32,7 +32,7 @@ type notification struct {
 				ARN  string `json:"arn"`
 			} `json:"bucket"`
 			Object struct {
-				Key string `json:"key"` // as name reads it
+				Key string `json:"key"` // decoded by name
 			} `json:"object"`
 		} `json:"s3"`
 	} `json:"Records"`
@@ -45,13 +45,13 @@ type notification struct {
 			Name string `json:"name"`
 		} `json:"bucket"`
 		Object struct {
-			Key string `json:"key"` // as it is
+			Key string `json:"key"` // not encoded
 		} `json:"object"`
 	} `json:"detail"`
 }
 
-// ParseEvent reads a notification of S3 or of EventBridge. Kinds of events that change no object's content, and the
-// test event, bring nothing. What is no notification is a BadRequest.
+// ParseEvent parses a notification from S3 or EventBridge. Events that change no object's content, and the test event,
+// yield no objects. A malformed notification is a BadRequest.
 func ParseEvent(body []byte) ([]Object, error) {
 	if len(body) > maxBody {
 		return nil, fault.New(fault.BadRequest, "The notification has %d bytes; the limit is %d", len(body), maxBody)
@@ -99,16 +99,15 @@ func (n notification) bridged() ([]Object, error) {
 	return []Object{o}, nil
 }
 
-// changes tells whether an event of this name can make an object appear, change or vanish: uploads of every kind
-// (Put, Post, Copy, CompleteMultipartUpload), deletions with and without a delete marker, by hand or by lifecycle.
+// changes reports whether events of this name can create, change or remove an object: uploads of every kind (Put, Post,
+// Copy, CompleteMultipartUpload), deletions with and without a delete marker, by request or by lifecycle rule.
 func changes(event string) bool {
-	event = strings.TrimPrefix(event, "s3:") // MinIO writes it
+	event = strings.TrimPrefix(event, "s3:") // MinIO writes this prefix
 	return strings.HasPrefix(event, "ObjectCreated:") || strings.HasPrefix(event, "ObjectRemoved:") || strings.HasPrefix(event, "LifecycleExpiration:")
 }
 
-// name is the key that a record means: S3, MinIO and LocalStack write it as in a form (+ for a space, %XX), the gateway
-// of one machine as it is. That one writes the request's path into the bucket's ARN, where others have the bucket's
-// name.
+// name decodes the key of a record. S3, MinIO and LocalStack use form encoding (+ for a space, %XX); the gateway of one
+// machine does not encode. That gateway puts the request path into the bucket's ARN, instead of the bucket's name.
 func name(key, arn string) (string, error) {
 	if strings.HasPrefix(arn, "arn:aws:s3:::/") {
 		return key, nil

@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// longest is how long one piece of work may take; its notifications come again then.
+// longest is the timeout of one batch; its notifications are redelivered then.
 const longest = time.Minute
 
-// maxTogether bounds how many objects are worked on together.
+// maxTogether is the maximum number of objects per batch.
 const maxTogether = 1000
 
-// gather takes together what arrives while earlier objects are being worked on: a folder of uploads is one message
-// an object, and each alone would be a transaction of its own.
+// gather collects what arrives while earlier objects are processed: a folder of uploads yields one message per object,
+// and each would take a transaction of its own.
 type gather struct {
 	mu      sync.Mutex
 	working bool
 	waiting *together
 }
 
-// together is one piece of work for several callers.
+// together is one batch for several callers.
 type together struct {
 	objects []Object
 	done    chan struct{}
 	failed  map[Object]error
 }
 
-// worker works on objects and says with which it failed.
+// worker processes objects and returns the failures.
 type worker func(ctx context.Context, objects []Object) (failed map[Object]error)
 
-// do has work done on the objects, perhaps together with those of other callers, and says how that ended for its own.
-// A caller whose context ends no longer waits.
+// do processes the objects, possibly together with those of other callers, and returns the error of its own objects. It
+// stops waiting when the caller's context ends.
 func (g *gather) do(ctx context.Context, objects []Object, work worker) error {
 	g.mu.Lock()
 	if g.waiting == nil || len(g.waiting.objects)+len(objects) > maxTogether {
-		if g.waiting != nil { // full: on its own, beside the others
+		if g.waiting != nil { // full: runs on its own, in parallel
 			g.mu.Unlock()
 			return of(objects, guarded(ctx, objects, work))
 		}
@@ -48,7 +48,7 @@ func (g *gather) do(ctx context.Context, objects []Object, work worker) error {
 	mine.objects = append(mine.objects, objects...)
 	if !g.working {
 		g.working = true
-		// Whoever began may give up; the others' work goes on.
+		// The first caller may disconnect; the batch goes on.
 		go g.run(context.WithoutCancel(ctx), work)
 	}
 	g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *gather) run(ctx context.Context, work worker) {
 	}
 }
 
-// guarded bounds the time of the work, and its panics to its own objects.
+// guarded adds a timeout to the work, and limits a panic to this batch.
 func guarded(ctx context.Context, objects []Object, work worker) (failed map[Object]error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Looker makes the books of some keys agree with the store: the scanner.
+// Looker syncs the books of some keys with the store; it is the scanner.
 type Looker interface {
 	Look(ctx context.Context, tenant, library uuid.UUID, keys []string) error
 }
 
-// Ingest works on notifications. It may be used by many at once.
+// Ingest processes notifications. It is safe for concurrent use.
 type Ingest struct {
 	System  *db.DB // the role that sees every tenant's libraries
 	Scanner Looker
@@ -26,8 +26,8 @@ type Ingest struct {
 	gather gather
 }
 
-// Objects works on one notification. A nil error means that every book it is about is as the store has it; any other
-// that it should come again.
+// Objects processes one notification. A nil error means that all its books agree with the store; any other error
+// redelivers it.
 func (i *Ingest) Objects(ctx context.Context, body json.RawMessage) error {
 	objects, err := ParseEvent(body)
 	if err != nil || len(objects) == 0 {
@@ -36,7 +36,7 @@ func (i *Ingest) Objects(ctx context.Context, body json.RawMessage) error {
 	return i.gather.do(ctx, objects, i.look)
 }
 
-// library is one that an object lies in.
+// library is a library that contains an object.
 type library struct {
 	Tenant uuid.UUID `db:"tenant_id"`
 	ID     uuid.UUID `db:"id"`
@@ -44,7 +44,7 @@ type library struct {
 	Prefix string    `db:"prefix"`
 }
 
-// look has each library look at its objects; those of one that fails do not hold up the others.
+// look lets each library check its objects; a failure in one does not affect the others.
 func (i *Ingest) look(ctx context.Context, objects []Object) map[Object]error {
 	libraries, err := i.libraries(ctx, objects)
 	if err != nil {
@@ -66,8 +66,8 @@ func (i *Ingest) look(ctx context.Context, objects []Object) map[Object]error {
 	return failed
 }
 
-// libraries finds the libraries that the objects lie in, of every tenant that is active: one query. A library's
-// prefix ends with a folder, so that each folder on the way to the key is one to ask for.
+// libraries finds the libraries that contain the objects, across all active tenants, with one query. A library's prefix
+// ends with a folder, so it queries every folder on the way to each key.
 func (i *Ingest) libraries(ctx context.Context, objects []Object) ([]library, error) {
 	var buckets, prefixes []string
 	asked := map[Object]bool{}

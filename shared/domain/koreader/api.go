@@ -14,12 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Authorized is the answer to a user who may come in.
+// Authorized is the response for an authorized user.
 type Authorized struct {
 	Authorized string `json:"authorized" enum:"OK"`
 }
 
-// Place is where the reader of a document is.
+// Place is the reader's position in a document.
 type Place struct {
 	Document   string  `json:"document"`
 	Progress   string  `json:"progress" doc:"A page number, or in an e-book /body/DocFragment[N] and what KOReader adds to it"`
@@ -28,7 +28,7 @@ type Place struct {
 	DeviceID   string  `json:"device_id" doc:"Empty"`
 }
 
-// NewPlace is what KOReader sends.
+// NewPlace is the position that KOReader sends.
 type NewPlace struct {
 	Document   string          `json:"document" minLength:"1" maxLength:"64" doc:"KOReader's digest of the file"`
 	Progress   json.RawMessage `json:"progress" doc:"A page, as number or text, or a place in an e-book"`
@@ -37,7 +37,7 @@ type NewPlace struct {
 	DeviceID   string          `json:"deviceId,omitempty" maxLength:"100" doc:"KOReader writes device_id"`
 }
 
-// Stored is what was sent, as KOReader writes it.
+// Stored repeats the position in KOReader's format.
 type Stored struct {
 	Document   string          `json:"document"`
 	Progress   json.RawMessage `json:"progress"`
@@ -46,7 +46,7 @@ type Stored struct {
 	DeviceID   string          `json:"device_id"`
 }
 
-// Routes adds the operations of KOReader's progress sync. added is told of tasks.
+// Routes registers the operations of KOReader's progress sync. added is called after a task was added.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	w := &wanter{database: d, added: added}
 	op := func(method, path, id, summary, permission string) httpapi.Op {
@@ -77,7 +77,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Store where the caller is in a book; of a file that no book has nothing is kept", auth.ProgressWrite),
 		func(ctx context.Context, in *struct{ Body NewPlace }) (*Stored, error) {
 			err := in.Body.store(ctx, d)
-			if unknown(err) { // a refusal would keep KOReader from sending what stands behind it in its queue
+			if unknown(err) { // an error would stop KOReader from sending the rest of its queue
 				w.want(ctx)
 				err = nil
 			}
@@ -85,7 +85,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-// text is the progress as text, whether it was sent as such or as a number.
+// text returns the progress as text; it may be sent as a text or a number.
 func (p *NewPlace) text() (string, error) {
 	var s string
 	if json.Unmarshal(p.Progress, &s) == nil {
@@ -100,20 +100,19 @@ func (p *NewPlace) text() (string, error) {
 	return "", fault.Invalid("progress", "must be a page number, or a place of at most %d bytes", maxProgress)
 }
 
-// maxProgress is the length of a place in KOReader's terms, in bytes.
+// maxProgress is the maximum length of a position in KOReader's format, in bytes.
 const maxProgress = 2000
 
 var wholeNumber = lazyregexp.New(`^\d{1,9}$`)
 
-// wanter asks for the digests of books that have none.
+// wanter requests the digests of books that have none.
 type wanter struct {
 	database *db.DB
 	added    task.Added
 	asked    task.Once
 }
 
-// want queues the task where there may be something to do. It serves a reader who waits: a failure is noted and changes
-// nothing for them.
+// want queues the task if there may be something to do. A reader is waiting: a failure is only logged.
 func (w *wanter) want(ctx context.Context) {
 	tenant := httpapi.TenantOf(ctx).ID
 	if err := w.asked.Add(ctx, w.database, w.added, tenant, queue); err != nil {

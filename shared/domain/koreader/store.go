@@ -40,19 +40,19 @@ func queue(b *pgx.Batch, id *uuid.UUID) error {
 		where last.at is null or exists (select from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.created_at >= last.at)`), id)
 }
 
-// book is a book that has the file of a document.
+// book is a book with the file of a document.
 type book struct {
 	ID     uuid.UUID `db:"id"`
 	Format string    `db:"format"`
 	Spine  []string  `db:"spine"`
 }
 
-// these are the books with the digest $1, as their files are now.
+// these joins the books whose current file has the digest $1.
 const these = `from koreader_digest d join book b on b.tenant_id = d.tenant_id and b.id = d.book_id
 	  and (d.file_size, d.file_etag, d.file_modified) = (b.size, b.etag, b.modified_at)
 	where d.tenant_id = app.tenant() and d.digest = $1 and b.deleted_at is null`
 
-// asked is the book that a document stands for, once the batch has run.
+// asked is the book of a document, after the batch has run.
 type asked struct {
 	on    bool
 	books []book
@@ -75,7 +75,7 @@ func (a *asked) book() (*book, error) {
 	return &a.books[0], nil
 }
 
-// enter refuses where the tenant has not turned it on.
+// enter refuses if the tenant has not turned it on.
 func enter(ctx context.Context, d *db.DB) error {
 	var b pgx.Batch
 	var on bool
@@ -89,7 +89,7 @@ func enter(ctx context.Context, d *db.DB) error {
 	return nil
 }
 
-// place is where the caller is in a document, in KOReader's terms.
+// place returns the caller's position in a document, in KOReader's format.
 func place(ctx context.Context, d *db.DB, document string) (*Place, error) {
 	var b pgx.Batch
 	var a asked
@@ -109,7 +109,7 @@ func place(ctx context.Context, d *db.DB, document string) (*Place, error) {
 	return &Place{Document: document, Progress: found.told(last), Percentage: last.Percentage}, nil
 }
 
-// store keeps where the caller is.
+// store stores the caller's position.
 func (p *NewPlace) store(ctx context.Context, d *db.DB) error {
 	text, err := p.text()
 	if err != nil {
@@ -131,8 +131,8 @@ func (p *NewPlace) store(ctx context.Context, d *db.DB) error {
 		t.DeviceName = &p.Device
 	}
 	switch number := wholeNumber.MatchString(text); {
-	case number && !ebook: // of an e-book it would be a page of KOReader's own
-		n, _ := strconv.Atoi(text) // nine digits
+	case number && !ebook: // in an e-book, page numbers are KOReader's own
+		n, _ := strconv.Atoi(text) // at most nine digits
 		page := int32(n)
 		t.Page = &page
 	case !number && ebook:
@@ -143,8 +143,8 @@ func (p *NewPlace) store(ctx context.Context, d *db.DB) error {
 	return progress.Tell(ctx, d, found.ID, t)
 }
 
-// locator is a place in an e-book as readers on Readium's toolkit keep it, with KOReader's own words: these alone where
-// the document that it lies in is not known.
+// locator is a position in an e-book in the format of Readium's toolkit, with KOReader's position added. If the
+// document of the position is unknown, it has only KOReader's part.
 type locator struct {
 	Href      string `json:"href"`
 	Type      string `json:"type"`
@@ -154,14 +154,14 @@ type locator struct {
 	KOReader string `json:"koreader,omitempty"`
 }
 
-// The forms in which KOReader names a document of the spine: counted from 1, where there is but one without a number;
-// and by older versions from 0.
+// How KOReader names a document of the spine: numbered from 1, without a number if there is only one; in older
+// versions, from 0.
 var fragment, olderFragment = lazyregexp.New(`^/body(?:\[1\])?/DocFragment(?:\[(\d{1,6})\])?(?:[/.]|$)`), lazyregexp.New(`^#_doc_fragment_(\d{1,6})_`)
 
 func (k *book) locator(text string, percentage float64) (*string, error) {
 	n := 0
 	if m := fragment.FindStringSubmatch(text); m != nil {
-		n, _ = strconv.Atoi(cmp.Or(m[1], "1")) // six digits
+		n, _ = strconv.Atoi(cmp.Or(m[1], "1")) // at most six digits
 	} else if m := olderFragment.FindStringSubmatch(text); m != nil {
 		n, _ = strconv.Atoi(m[1])
 		n++
@@ -179,13 +179,13 @@ func (k *book) locator(text string, percentage float64) (*string, error) {
 	return &out, nil
 }
 
-// told is a place in KOReader's terms: its own words where it said them, else the document, else the page.
+// told returns a position in KOReader's format: its own text if stored, else the document, else the page.
 func (k *book) told(last *progress.Last) string {
 	if !strings.EqualFold(k.Format, "epub") {
 		return strconv.Itoa(int(max(1, last.Page)))
 	}
 	var l locator
-	// A place that was told before a later page of the same sitting is no more.
+	// A position that was sent before a later page of the same session is outdated.
 	if last.Locator != nil && json.Unmarshal([]byte(*last.Locator), &l) == nil && math.Abs(l.Locations.TotalProgression-last.Percentage) < 0.02 {
 		if l.KOReader != "" {
 			return l.KOReader
@@ -197,8 +197,8 @@ func (k *book) told(last *progress.Last) string {
 	return "/body/DocFragment[" + strconv.Itoa(int(min(max(1, last.Page), int32(max(1, len(k.Spine)))))) + "].0"
 }
 
-// document is the number, from 1, of the document in the spine that an href names: as an address of it here (package
-// webpub), from the root of the archive or from where the package document lies; 0 for none.
+// document returns the number, from 1, of the spine document that an href names; 0 if there is none. The href may be an
+// address of this server (package webpub), or relative to the root of the archive or to the package document.
 func (k *book) document(href string) int {
 	u, err := url.Parse(href)
 	if err != nil {

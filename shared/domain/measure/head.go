@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// near holds the header of nearly every image, with that of its entry in the archive.
+	// near contains the header of nearly every image, and the header of its entry in the archive.
 	near = 4 << 10
-	// far is read where the header is not that near: behind the metadata of a JPEG.
+	// far is read if the header is further back: after the metadata of a JPEG.
 	far = mediatype.HeadBytes
-	// block is read instead where the method may give nothing before a block is whole: one of zstd has 128 KB.
+	// block is read instead if the method may yield nothing before a block is complete: one of zstd has 128 KB.
 	block = 256 << 10
-	// deep is read of a JPEG whose header is not there either: behind the colour profile of a printer.
+	// deep is read of a JPEG whose header is even further back: after a printer's colour profile.
 	deep = 1 << 20
-	// enough is what a type is told by, and the size in every format that has it at a fixed place.
+	// enough detects a type, and the size in every format that has it at a fixed offset.
 	enough = 32
 )
 
-// place is where a page can be read by itself.
+// place is where a page can be read on its own.
 type place struct {
 	store  *blob.Store
 	bucket string
@@ -34,8 +34,8 @@ type place struct {
 	packed bool // in the page pack
 }
 
-// place is that of page n, from 1; ok is false where it must be decompressed with others, or drawn, and where there is
-// none.
+// place returns the place of page n, from 1. ok is false if there is none, or if it must be decompressed with others or
+// drawn.
 func (m *Measurer) place(i *page.Index, n int) (p place, ok bool) {
 	if o, e, ok := i.InPack(n); ok {
 		return place{m.Media, m.Bucket, o, e, true}, true
@@ -44,7 +44,7 @@ func (m *Measurer) place(i *page.Index, n int) (p place, ok bool) {
 	return place{m.Content.Store, i.Bucket, i.Object(), e, false}, err == nil && e.Direct()
 }
 
-// size is the pixel size that the page states, or -1 and -1. An error is trouble of the store.
+// size returns the pixel size of the page, or -1 and -1 if it has none. An error is a failure of the store.
 func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err error) {
 	second := int64(block)
 	if streams(p.entry.Method) {
@@ -76,7 +76,7 @@ func (m *Measurer) size(ctx context.Context, p place) (width, height int32, err 
 	return -1, -1, nil
 }
 
-// further tells whether more of a page than n bytes of its range may say its size.
+// further reports whether reading beyond n bytes may yield the size.
 func further(head []byte, n int64) bool {
 	kind := mediatype.Detect(head)
 	if n > near {
@@ -89,12 +89,12 @@ func further(head []byte, n int64) bool {
 	return len(head) < enough
 }
 
-// streams tells of a method that gives each byte soon after it was read.
+// streams reports whether a method yields each byte soon after it was read.
 func streams(method uint16) bool {
 	return method == archive.Stored || method == archive.Bare || method == archive.Deflated
 }
 
-// head is the beginning of a page from the first bytes of its range; less, or nothing, where it is damaged.
+// head returns the beginning of a page, from the first bytes of its range; less, or nothing, if it is damaged.
 func (m *Measurer) head(ctx context.Context, e archive.Entry, raw []byte) ([]byte, error) {
 	give, err := content.Room(ctx, e)
 	if err != nil {
@@ -105,6 +105,6 @@ func (m *Measurer) head(ctx context.Context, e archive.Entry, raw []byte) ([]byt
 	if err != nil {
 		return nil, nil
 	}
-	head, _ := io.ReadAll(io.LimitReader(r, deep)) // it ends with an error: there is no more than the beginning
+	head, _ := io.ReadAll(io.LimitReader(r, deep)) // the error is expected: only the beginning was read
 	return head, nil
 }

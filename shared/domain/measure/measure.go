@@ -18,20 +18,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// atOnce is how many pages of a book are read at once: they are small, and the time goes into waiting for the store.
+// atOnce is the number of pages of a book that are read in parallel: they are small, and the time is spent waiting for
+// the store.
 const atOnce = 8
 
 // Measurer reads the sizes of pages.
 type Measurer struct {
 	Database *db.DB
-	Content  *content.Reader // of the library
-	Media    *blob.Store     // of the page packs
+	Content  *content.Reader // reads the library
+	Media    *blob.Store     // holds the page packs
 	Bucket   string
 	Publish  task.Publish
-	Added    task.Added // told of the analysis of a file that is another by now
+	Added    task.Added // called after the analysis of a changed file was queued
 }
 
-// sized is a book with the sizes of its pages: 0 where nobody has looked for it.
+// sized is a book with the sizes of its pages: 0 if never looked for.
 type sized struct {
 	index     *page.Index
 	SeriesID  uuid.UUID `db:"series_id"`
@@ -41,14 +42,14 @@ type sized struct {
 	Heights   []int32   `db:"heights"`
 }
 
-// Result is what the task tells, and how far it was where it had to pause.
+// Result is the result of the task, and its counts so far if it pauses.
 type Result struct {
-	Pages   int `json:"pages"`   // whose sizes were found
-	Unknown int `json:"unknown"` // that state none, or not where it is looked for
+	Pages   int `json:"pages"`   // with a size
+	Unknown int `json:"unknown"` // without a size where one is expected
 }
 
-// Measure is the handler of measure_pages tasks. A run that is paused, or fails, stores what it has found: the next one
-// goes on with what is left.
+// Measure handles measure_pages tasks. A run that pauses or fails stores its results; the next one continues with the
+// rest.
 func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 	if h.BookID == nil {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.MeasurePages)
@@ -80,7 +81,7 @@ func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 	return so, nil
 }
 
-// load is the book, or nil: it is gone, or its file is another one that is yet to be analysed.
+// load returns the book; nil if it is gone, or its changed file is not analysed yet.
 func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*sized, error) {
 	var b pgx.Batch
 	var i *page.Index
@@ -88,14 +89,14 @@ func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*sized, error) {
 	page.Queue(&b, &i, id)
 	db.One(&b, &s, `select b.series_id, b.library_id, p.revision, p.widths, p.heights from book b join page_index p on `+content.SameVersion+`
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
-	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count { // which was stored in between
+	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count { // the index was rewritten between the two statements
 		return nil, err
 	}
 	s.index = i
 	return s, nil
 }
 
-// read looks at the pages whose sizes are unknown, and writes what it finds into b.
+// read reads the pages of unknown size, and writes the sizes into b.
 func (m *Measurer) read(ctx context.Context, b *sized) (found Result, paused bool, err error) {
 	g, shared := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
@@ -126,7 +127,7 @@ func (m *Measurer) read(ctx context.Context, b *sized) (found Result, paused boo
 	return found, paused, err
 }
 
-// store writes the sizes, unless the index is of another version of the file by now, and tells listeners.
+// store stores the sizes, unless the index has changed to another version of the file, and publishes an event.
 func (m *Measurer) store(ctx context.Context, h task.Held, b *sized, found Result) error {
 	n, err := db.Exec(ctx, m.Database, `update page_index p set widths = $2, heights = $3 from book b
 		where p.tenant_id = app.tenant() and p.book_id = $1 and p.revision = $4 and (p.file_size, p.file_etag, p.file_modified) = ($5, $6, $7)
@@ -137,13 +138,13 @@ func (m *Measurer) store(ctx context.Context, h task.Held, b *sized, found Resul
 	return err
 }
 
-// lostPack is a page pack that is not there, or another one than its row describes.
+// lostPack says that a page pack is missing, or differs from its row.
 type lostPack struct{ error }
 
 func (l lostPack) Unwrap() error { return l.error }
 
-// explain says what a failed read means, and queues what mends it: an analysis of the file, or a new page pack. What
-// trying again may mend stays as it is.
+// explain turns a failed read into the task's error, and queues the repair: an analysis of the file, or a new page
+// pack. An error that a retry may fix is returned unchanged.
 func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) error {
 	if !blob.Lost(failure) {
 		return failure

@@ -9,26 +9,26 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Cleaned says what a clean-up removed. A row is the figures of one type of task in one hour.
+// Cleaned is the result of a clean-up. A row holds the metrics of one type of task in one hour.
 type Cleaned struct {
 	DeletedCount    int64      `json:"deletedCount"`
 	RetentionDays   string     `json:"retentionDays" enum:"disabled,7,30,90,180"`
 	OldestRemaining *time.Time `json:"oldestRemaining" doc:"The first hour that there are figures of; null where there are none"`
 }
 
-// Removed says how many rows were removed.
+// Removed is the number of deleted rows.
 type Removed struct {
 	DeletedCount int64 `json:"deletedCount"`
 }
 
-// HistoryInput is what a history is of.
+// HistoryInput selects a history.
 type HistoryInput struct {
 	Days        int    `query:"days" default:"7" minimum:"1" maximum:"180" doc:"Until now; of what is older than metrics.task_retention_days nothing is known"`
 	TaskType    string `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
 	Granularity string `query:"granularity" default:"hour" enum:"hour,day" doc:"Days are those of UTC"`
 }
 
-// Routes adds the operations on the figures of tasks.
+// Routes registers the operations on task metrics.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary, permission string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/metrics/tasks" + path, ID: id, Summary: summary, Tag: "Metrics", Permission: permission}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Tasks is how the tasks fared that are still remembered, and what waits now.
+// Tasks holds the metrics within the retention period, and the current queue.
 type Tasks struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 	Retention string    `json:"retention" enum:"disabled,7,30,90,180" doc:"Days that figures are kept; disabled: none are"`
@@ -14,7 +14,7 @@ type Tasks struct {
 	Queue     Queue     `json:"queue"`
 }
 
-// Summary is the figures of all types together.
+// Summary holds the metrics of all types together.
 type Summary struct {
 	TotalExecuted  int64    `json:"totalExecuted" doc:"Tasks that completed or failed; not those that were cancelled"`
 	TotalSucceeded int64    `json:"totalSucceeded"`
@@ -24,7 +24,7 @@ type Summary struct {
 	TasksPerMinute float64  `json:"tasksPerMinute" doc:"Since the beginning of the first hour that is remembered"`
 }
 
-// Type is the figures of one type of task.
+// Type holds the metrics of one type of task.
 type Type struct {
 	TaskType         string     `json:"taskType" example:"scan_library"`
 	Executed         int64      `json:"executed"`
@@ -45,7 +45,7 @@ type Type struct {
 	LastErrorAt      *time.Time `json:"lastErrorAt"`
 }
 
-// Queue is the tasks that have not ended, now.
+// Queue counts the unfinished tasks.
 type Queue struct {
 	PendingCount       int64  `json:"pendingCount" db:"pending"`
 	ProcessingCount    int64  `json:"processingCount" db:"running"`
@@ -53,7 +53,7 @@ type Queue struct {
 	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Since it was added"`
 }
 
-// History is the figures over time.
+// History holds the metrics over time.
 type History struct {
 	From        time.Time `json:"from"`
 	To          time.Time `json:"to"`
@@ -61,7 +61,7 @@ type History struct {
 	Points      []Point   `json:"points" nullable:"false" doc:"The oldest first; hours and days in which no task ended are left out"`
 }
 
-// Point is the figures of one hour or day, in UTC.
+// Point holds the metrics of one hour or day, in UTC.
 type Point struct {
 	PeriodStart    time.Time `json:"periodStart"`
 	TaskType       *string   `json:"taskType" doc:"Null for all types together"`
@@ -75,7 +75,7 @@ type Point struct {
 	BytesProcessed *int64    `json:"bytesProcessed"`
 }
 
-// figures are sums of rows of task_metric; see there what each column is.
+// figures are sums over rows of task_metric; the columns are described there.
 type figures struct {
 	Succeeded  int64  `db:"succeeded"`
 	Failed     int64  `db:"failed"`
@@ -87,7 +87,7 @@ type figures struct {
 	Bytes      *int64 `db:"bytes"`
 }
 
-// typeRow is the figures of one type.
+// typeRow holds the sums of one type.
 type typeRow struct {
 	figures
 	Type      string    `db:"type"`
@@ -98,7 +98,7 @@ type typeRow struct {
 	Durations []int64   `db:"durations"`
 }
 
-// failure is the last one of a type of task; zero where none failed.
+// failure is the last failure of a type of task; zero if there was none.
 type failure struct {
 	Type  string     `db:"type"`
 	Error *string    `db:"last_error"`
@@ -117,8 +117,8 @@ func (r *typeRow) record(last failure) Type {
 	return t
 }
 
-// percentile is a time, in milliseconds, within which so many percent of the tasks ended: the upper end of the element
-// of the histogram in which the last of them is, but no more than the longest. Nil where none has a time.
+// percentile returns the time, in milliseconds, within which that many percent of the tasks ended: the upper bound of
+// the histogram bucket of the last of them, but at most the maximum. It is nil if no task has a time.
 func (r *typeRow) percentile(percent int64) *int64 {
 	left := (r.Timed*percent + 99) / 100
 	for i, n := range r.Durations {
@@ -133,7 +133,7 @@ func (r *typeRow) percentile(percent int64) *int64 {
 	return nil
 }
 
-// summarize adds the types up; now is the end of the time that they are of.
+// summarize sums up the types; now is the end of the period.
 func summarize(rows []typeRow, now time.Time) Summary {
 	var s Summary
 	var timed, duration, waited, wait int64
@@ -155,7 +155,7 @@ func summarize(rows []typeRow, now time.Time) Summary {
 	return s
 }
 
-// average is nil where there is nothing to take it of.
+// average returns nil if n is zero.
 func average(sum, n int64) *float64 {
 	if n == 0 {
 		return nil

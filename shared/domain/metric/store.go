@@ -13,17 +13,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// slots is how many elements the histogram of durations has.
+// slots is the number of buckets of the histogram of durations.
 const slots = 96
 
 // sums are the columns of figures, over rows of task_metric.
 const sums = `sum(succeeded)::bigint as succeeded, sum(failed)::bigint as failed, sum(timed)::bigint as timed, sum(duration_ms)::bigint as duration_ms,
 	min(min_ms) as min_ms, max(max_ms) as max_ms, sum(items)::bigint as items, sum(bytes)::bigint as bytes`
 
-// kept are the rows that the setting keeps.
+// kept selects the rows within the retention period.
 const kept = "from task_metric where tenant_id = app.tenant() and hour >= app.task_metrics_since(app.tenant())"
 
-// byTypeSQL adds the histograms up element by element: unnesting them takes ten times as long.
+// byTypeSQL sums up the histograms bucket by bucket: unnesting them takes ten times as long.
 func byTypeSQL() string {
 	durations := make([]string, slots)
 	for i := range durations {
@@ -33,9 +33,9 @@ func byTypeSQL() string {
 		array[` + strings.Join(durations, ", ") + "]::bigint[] as durations " + kept + " group by type order by type"
 }
 
-// errorsSQL is the last failure of each type, on its own: in the order of time the rows above would be sorted,
-// histograms and all. They may name files: those from whom series are hidden are told the times alone; and so is
-// everybody, but administrators, of what was done for one user ($1).
+// errorsSQL selects the last failure of each type. It is a separate query: ordered by time, the rows above would be
+// sorted with their histograms. Errors may name files: callers from whom series are hidden get only the times. Of tasks
+// for one user ($1), only administrators get the errors.
 const errorsSQL = "select distinct on (type) type, case when app.limited() or type = any($1) and not app.administers() then '' else last_error end as last_error, last_error_at " +
 	kept + " and last_error_at is not null order by type, last_error_at desc"
 
@@ -44,7 +44,7 @@ const queueSQL = `select count(*) filter (where status = 'pending') as pending, 
 	(extract(epoch from now() - min(created_at) filter (where status = 'pending' and not ` + task.PutOff + `)) * 1000)::bigint as oldest_ms
 	from task t where tenant_id = app.tenant() and status in ('pending', 'running')`
 
-// tasks is how the tasks fared that are remembered, and what waits: one round trip.
+// tasks returns the metrics and the current queue in one round trip.
 func tasks(ctx context.Context, d *db.DB) (*Tasks, error) {
 	var b pgx.Batch
 	var rows []typeRow
@@ -70,16 +70,16 @@ func tasks(ctx context.Context, d *db.DB) (*Tasks, error) {
 	return &out, nil
 }
 
-// historySQL is the figures of each $1 (hour or day) since $2, of one type or, for "", of all.
+// historySQL selects the metrics per $1 (hour or day) since $2, for one type or, for "", all.
 const historySQL = "select date_trunc($1, hour, 'UTC') as period, " + sums + " " + kept + " and hour >= $2 and ($3 = '' or type = $3) group by 1 order by 1"
 
-// pointRow is the figures of an hour or day.
+// pointRow holds the sums of an hour or day.
 type pointRow struct {
 	figures
 	Period time.Time `db:"period"`
 }
 
-// history is the figures of the last days, in steps of an hour or a day.
+// history returns the metrics of the last days, in steps of an hour or a day.
 func history(ctx context.Context, d *db.DB, days int, granularity, taskType string) (*History, error) {
 	step := time.Hour
 	if granularity == "day" {
@@ -102,10 +102,10 @@ func history(ctx context.Context, d *db.DB, days int, granularity, taskType stri
 	return &out, nil
 }
 
-// turn lets nobody count until the transaction ends, as the function that counts does: both lock several rows.
+// turn blocks counting until the transaction ends, with the same lock as the counting function: both lock several rows.
 const turn = "select pg_advisory_xact_lock(7269, hashtext(app.tenant()::text))"
 
-// cleanUp removes what the setting does not keep.
+// cleanUp deletes the rows outside the retention period.
 func cleanUp(ctx context.Context, d *db.DB) (*Cleaned, error) {
 	var b pgx.Batch
 	var out Cleaned
@@ -119,7 +119,7 @@ func cleanUp(ctx context.Context, d *db.DB) (*Cleaned, error) {
 	return &out, nil
 }
 
-// removeAll removes every figure of the tenant.
+// removeAll deletes all metrics of the tenant.
 func removeAll(ctx context.Context, d *db.DB) (*Removed, error) {
 	var b pgx.Batch
 	var out Removed
@@ -128,8 +128,8 @@ func removeAll(ctx context.Context, d *db.DB) (*Removed, error) {
 	return &out, d.Run(ctx, &b)
 }
 
-// Forget removes, of every tenant, what its setting does not keep, and says how many rows that were. The scheduler
-// calls it.
+// Forget deletes the rows of every tenant outside its retention period, and returns their number. The scheduler calls
+// it.
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `with kept as materialized (select id, app.task_metrics_since(id) as since from tenant)
 		delete from task_metric m using kept k where m.tenant_id = k.id and m.hour < k.since`)

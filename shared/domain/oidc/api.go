@@ -32,14 +32,14 @@ type Providers struct {
 	Providers []ProviderRef `json:"providers" nullable:"false" doc:"By name"`
 }
 
-// ProviderRef is one of them.
+// ProviderRef is an identity provider.
 type ProviderRef struct {
 	Name        string `json:"name" db:"name"`
 	DisplayName string `json:"displayName" db:"display_name"`
 	LoginURL    string `json:"loginUrl" db:"login_url"`
 }
 
-// LoginBody says where to go afterwards.
+// LoginBody says where to redirect after the sign-in.
 type LoginBody struct {
 	RedirectURI *string `json:"redirectUri,omitempty" maxLength:"2000" nullable:"true" doc:"An address of this server, or one that its operator allows; /login/oidc/complete when left out"`
 }
@@ -49,7 +49,7 @@ type LoginResponse struct {
 	RedirectURL string `json:"redirectUrl"`
 }
 
-// CallbackInput is what the identity provider says in the address that it sends the browser to.
+// CallbackInput holds the query parameters with which the identity provider redirects the browser.
 type CallbackInput struct {
 	Provider         string `path:"provider" maxLength:"100"`
 	Code             string `query:"code" maxLength:"4096"`
@@ -59,8 +59,7 @@ type CallbackInput struct {
 	Issuer           string `query:"iss" maxLength:"1000"`
 }
 
-// Session is a user who has signed in: what the address that the browser is sent to holds behind the #, as JSON in
-// base64url.
+// Session is a signed-in user: the fragment of the address to which the browser is redirected, as JSON in base64url.
 type Session struct {
 	AccessToken  string           `json:"accessToken"`
 	ExpiresIn    int              `json:"expiresIn"`
@@ -71,7 +70,7 @@ type Session struct {
 	User         account.UserInfo `json:"user"`
 }
 
-// Where browsers are sent that were told nothing else.
+// Default redirects.
 const (
 	signedIn = "/login/oidc/complete"
 	failed   = "/login"
@@ -85,8 +84,8 @@ type service struct {
 	known    discovery
 }
 
-// Routes adds signing in at identity providers, which are asked by web. bump is called after a change of what a user
-// may do or see.
+// Routes registers sign-in at identity providers, which web reaches. bump is called after a change of a user's
+// permissions.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
 	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
 	operation := func(method, path, id, summary string) httpapi.Op {
@@ -130,12 +129,12 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *p
 
 var errUnknown = fault.Invalid("provider", "is no identity provider of this server")
 
-// callbackOf is the address that a provider sends browsers back to.
+// callbackOf returns the callback address for a provider.
 func callbackOf(ctx context.Context, provider string) string {
 	return httpapi.Address(ctx) + "/api/v1/auth/oidc/" + url.PathEscape(provider) + "/callback"
 }
 
-// login begins a sign-in.
+// login starts a sign-in.
 func (s *service) login(ctx context.Context, name, redirect string) (*LoginResponse, error) {
 	p, err := db.Get[Provider](ctx, s.database, "select "+columns+" from oidc_provider where tenant_id = app.tenant() and name = $1 and enabled", name)
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *service) login(ctx context.Context, name, redirect string) (*LoginRespo
 	return &LoginResponse{f.config(p, "", callbackOf(ctx, p.Name)).AuthCodeURL(state, oidc.Nonce(browser.nonce()), oauth2.S256ChallengeOption(browser.verifier()))}, nil
 }
 
-// unavailable says when to try again at a provider that does not answer as it should.
+// unavailable says when to retry a provider that does not respond properly.
 func unavailable(err error) error {
 	wait := time.Second
 	if a := (*away)(nil); errors.As(err, &a) {
@@ -177,7 +176,8 @@ func unavailable(err error) error {
 	return fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again in %d seconds, or ask the operator of this server", int(wait.Seconds())).After(wait)
 }
 
-// callback finishes a sign-in, and tells where the browser goes. An error is of this server, not of the sign-in.
+// callback completes a sign-in and returns where to redirect the browser. An error is one of this server, not of the
+// sign-in.
 func (s *service) callback(ctx context.Context, in *CallbackInput) (string, error) {
 	hash := auth.HashSecret(in.State)
 	browser := kept(httpapi.CookieOf(ctx, cookieName(ctx, hash)))
@@ -219,7 +219,7 @@ func (s *service) callback(ctx context.Context, in *CallbackInput) (string, erro
 
 var errorWord = lazyregexp.New(`^[a-z_]{1,64}$`)
 
-// finish finds out who signs in, and opens the session. The error is a *refusal where that is nobody.
+// finish identifies the user and opens the session. The error is a *refusal if the sign-in fails.
 func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, browser kept) (*Session, error) {
 	p, tenant := &began.Provider, httpapi.TenantOf(ctx).ID
 	switch {
@@ -274,7 +274,7 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 		RefreshToken: session.RefreshToken, TokenType: session.TokenType, User: session.User}, nil
 }
 
-// withError is an address that says why a sign-in came to nothing.
+// withError adds the reason of a failed sign-in to an address.
 func withError(to string, r *refusal) string {
 	mark := "?"
 	if strings.Contains(to, "?") {

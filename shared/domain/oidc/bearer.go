@@ -18,43 +18,42 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bearer recognises access tokens of identity providers that requests bring (RFC 6750, RFC 9068), where the operator
-// has named the audience that they must be for. Whoever they are of must have signed in before: nobody is made by a
-// token, and nothing is changed by one.
+// Bearer identifies users by access tokens of identity providers (RFC 6750, RFC 9068), if the operator has set the
+// audience that they must have. The user must have signed in before: a token neither creates nor changes a user.
 type Bearer struct {
 	database *db.DB
 	refresh  func(ctx context.Context, p *linked) (*keySet, error) // nil: providers cannot be reached from here
 }
 
-// NewBearer makes a Bearer that has the keys of providers from who can ask for them.
+// NewBearer makes a Bearer that uses the keys that others have stored.
 func NewBearer(d *db.DB) *Bearer { return &Bearer{database: d} }
 
-// NewAskingBearer makes a Bearer that asks providers for their keys, by web, and keeps them for the others.
+// NewAskingBearer makes a Bearer that fetches the keys of providers through web, and stores them for others.
 func NewAskingBearer(d *db.DB, web *plug.Client) *Bearer {
 	a := &asker{database: d, known: discovery{web: web, known: map[source]found{}}}
 	return &Bearer{d, a.fetch}
 }
 
-// maxBearer bounds an access token, in bytes.
+// maxBearer is the maximum size of an access token, in bytes.
 const maxBearer = 16 << 10
 
-// bearerAlgorithms are those that access tokens may be signed with.
+// bearerAlgorithms are the accepted signature algorithms of access tokens.
 var bearerAlgorithms = []string{oidc.RS256, oidc.ES256}
 
-// head is what the first part of a token says.
+// head is the header of a token.
 type head struct {
 	Algorithm string `json:"alg"`
 	Type      string `json:"typ"`
 }
 
-// Takes tells whether a credential has the form of such a token: no I/O.
+// Takes reports whether a credential has the form of such a token, without I/O.
 func (*Bearer) Takes(token string) bool {
 	var h head
 	return len(token) <= maxBearer && strings.Count(token, ".") == 2 && part(token, 0, &h) == nil &&
 		(h.Algorithm == oidc.RS256 || h.Algorithm == oidc.ES256)
 }
 
-// part reads a part of a token that nobody has checked yet.
+// part decodes a part of an unverified token.
 func part(token string, n int, dst any) error {
 	data, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[n])
 	if err != nil {
@@ -63,7 +62,7 @@ func part(token string, n int, dst any) error {
 	return json.Unmarshal(data, dst)
 }
 
-// linked is a provider that a token may be of, with its keys and whom it knows by the token's subject.
+// linked is a provider that may have issued a token, with its keys and the user with the token's subject.
 type linked struct {
 	ID         uuid.UUID       `db:"id"`
 	Issuer     string          `db:"issuer"`
@@ -75,11 +74,11 @@ type linked struct {
 	Active     *bool           `db:"is_active"`
 }
 
-// errBearer is what everybody is told whose token is not taken, whatever the reason; the log has that.
+// errBearer is the error for every rejected token; the reason goes to the log.
 var errBearer = fault.New(fault.Unauthorized, "The credential is invalid or has expired; sign in again")
 
-// Resolve finds out whose token it is, and until when. Unauthorized where it is nobody's, Unavailable where that cannot
-// be found out now. Whoever asks for it has none of the answer before the signature is checked.
+// Resolve returns the account of a token and its expiry. Unauthorized if the token is invalid, Unavailable if it cannot
+// be verified now. Nothing is revealed before the signature is verified.
 func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, generation int32, ends time.Time, err error) {
 	refuse := func(why string) (uuid.UUID, int32, time.Time, error) {
 		httpapi.Note(ctx, slog.String("oidc", fault.Line(why)))
@@ -124,8 +123,7 @@ func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, 
 	return refuse(why)
 }
 
-// check checks everything of a token that can be, and tells what is wrong with it; err is that it cannot be checked
-// now.
+// check verifies a token completely; wrong says what is invalid, err that it cannot be verified now.
 func (b *Bearer) check(ctx context.Context, p *linked, token string) (checked *oidc.IDToken, wrong, err error) {
 	keys, err := b.keys(ctx, p)
 	if err != nil {
@@ -146,8 +144,7 @@ func (b *Bearer) check(ctx context.Context, p *linked, token string) (checked *o
 	return checked, access(token, checked), nil
 }
 
-// access refuses tokens that are for something else than to be sent with requests: ID, refresh and logout tokens, and
-// those that count only with a proof of who has them.
+// access rejects tokens that are not plain access tokens: ID, refresh and logout tokens, and sender-constrained tokens.
 func access(token string, checked *oidc.IDToken) error {
 	var h head
 	if err := part(token, 0, &h); err != nil {
@@ -168,11 +165,11 @@ func access(token string, checked *oidc.IDToken) error {
 		}
 	}
 	typ := c.text("typ")
-	// What providers answer to a sign-in has the nonce of that. An access token that has it, too, must say what it is.
+	// ID tokens contain the nonce of the sign-in. An access token with a nonce must declare its type.
 	if _, there := c.find("nonce"); there && typ == "" && !strings.HasSuffix(strings.ToLower(h.Type), "at+jwt") {
 		return errors.New("it has the claim nonce, and does not say that it is an access token")
 	}
-	if typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak tells its tokens apart by it
+	if typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak distinguishes its tokens by this claim
 		return errors.New("it is of another type: " + typ)
 	}
 	if checked.IssuedAt.After(time.Now().Add(5 * time.Minute)) {

@@ -10,19 +10,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// claims are what a provider says of somebody.
+// claims are a provider's claims about a user.
 type claims map[string]any
 
-// identity is what counts of it.
+// identity holds the claims that Longbox uses.
 type identity struct {
 	subject  string
 	username string
 	email    string
-	verified bool     // the address is theirs
-	groups   []string // nil: the provider says nothing of them, and that counts for nothing
+	verified bool     // the provider has verified the address
+	groups   []string // nil: the claim is missing, and ignored
 }
 
-// find is a claim by its name, or by a path with dots where claims hold others (realm_access.roles).
+// find returns a claim by its name, or by a dotted path into nested claims (realm_access.roles).
 func (c claims) find(name string) (value any, there bool) {
 	if v, ok := c[name]; ok {
 		return v, true
@@ -38,12 +38,12 @@ func (c claims) get(name string) any { v, _ := c.find(name); return v }
 
 func (c claims) text(name string) string { s, _ := c.get(name).(string); return s }
 
-// lack tells whether the ID token leaves out what the userinfo endpoint may tell.
+// lack reports whether the ID token lacks claims that the userinfo endpoint may have.
 func (c claims) lack(p *Provider) bool {
 	return c.get(p.EmailClaim) == nil || c.get(p.UsernameClaim) == nil || p.GroupsClaim != "" && c.get(p.GroupsClaim) == nil
 }
 
-// add takes over what is not there yet. The address and whether it is verified belong together.
+// add adds missing claims. The address and its verification belong together.
 func (c claims) add(more claims) {
 	more = maps.Clone(more)
 	if _, ok := c["email"]; ok {
@@ -64,7 +64,7 @@ func (c claims) identity(p *Provider, subject string) (*identity, error) {
 	}
 	out := &identity{subject: subject, username: c.text(p.UsernameClaim), email: strings.TrimSpace(c.text(p.EmailClaim))}
 	verified := c["email_verified"]
-	// What is verified is the claim email, no other.
+	// Only the claim email can be verified.
 	out.verified = (verified == true || verified == "true") && out.email != "" && out.email == strings.TrimSpace(c.text("email"))
 	if p.GroupsClaim != "" {
 		if value, there := c.find(p.GroupsClaim); there || p.MissingGroups != groupsKeep {
@@ -74,7 +74,7 @@ func (c claims) identity(p *Provider, subject string) (*identity, error) {
 	return out, nil
 }
 
-// names are the groups of a claim: a list, or one alone. What no group can be called is left out.
+// names returns the groups in a claim: a list, or a single one. Invalid names are ignored.
 func names(value any) []string {
 	list, ok := value.([]any)
 	if !ok {
@@ -89,7 +89,7 @@ func names(value any) []string {
 	return out
 }
 
-// role is that of somebody in these groups; "" where groups say nothing of roles, or the provider nothing of groups.
+// role returns the role for these groups; "" if groups are not mapped to roles, or the provider sent none.
 func (p *Provider) role(groups []string) string {
 	if groups == nil || len(p.AdminGroups)+len(p.MaintainerGroups)+len(p.ReaderGroups) == 0 {
 		return ""

@@ -2,24 +2,22 @@
 // authorization code flow with PKCE, at identity providers that the operator of the installation has set for a tenant.
 //
 // Rules:
-//   - A sign-in that has begun lasts five minutes, works once, and only in the browser that began it: state and cookie
-//     are random, the database has their hashes, and nonce and PKCE verifier follow from the cookie.
-//   - A user is known by provider and subject. At the first time it is the user with the same e-mail address, where the
-//     provider and Longbox both say that the address is verified and nobody else of the provider is that user; else a
-//     new one, where the provider may make users. Nobody takes over an account otherwise. An address that somebody only
-//     claimed when they registered is not verified (account.email_claimed).
-//   - Where groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one. It
-//     also sets which access groups the user is in because of groups of this provider (package sharing). A provider
-//     that says nothing of groups changes neither, unless the operator says that this means none.
-//   - The session is that of a password (package account).
-//   - A provider that has failed is left alone for a moment, and one request at a time finds out what it says of
-//     itself.
-//   - Access tokens of a provider are taken as credentials where the operator has named their audience (Bearer). The
-//     api reads the keys that check them and keeps them in the database, since the media function cannot reach
-//     providers.
-//   - Requests to the provider go through the function plugin: the api lies in a network without a way out. Only the
-//     host of the issuer may have a private address.
+//   - A pending sign-in is valid for five minutes, once, and only in the browser that started it: state and cookie are
+//     random, the database has their hashes, and nonce and PKCE verifier derive from the cookie.
+//   - A user is identified by provider and subject. At the first sign-in it is the user with the same e-mail address, if
+//     both the provider and Longbox have verified the address and no other subject of the provider is linked to that user;
+//     else a new user, if the provider may create users. There is no other way to take over an account. An address that a
+//     user only claimed at registration is not verified (account.email_claimed).
+//   - If groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one. It also sets
+//     the user's memberships in access groups that derive from this provider's groups (package sharing). If the provider
+//     sends no groups, neither changes, unless the operator has set that this means none.
+//   - The session is the same as after a password login (package account).
+//   - A provider that has failed is not asked again for a moment, and only one request at a time fetches its metadata.
+//   - Access tokens of a provider are accepted as credentials if the operator has set their audience (Bearer). The api
+//     fetches the keys that verify them and stores them in the database, since the media function cannot reach providers.
+//   - Requests to the provider go through the function plugin: the api's network has no outbound access. Only the host of
+//     the issuer may have a private address.
 //
-// Tables: oidc_provider (written by functions/operator), oidc_state, oidc_identity, oidc_keys. Users are made and
-// changed by package account, memberships by package sharing.
+// Tables: oidc_provider (written by functions/operator), oidc_state, oidc_identity, oidc_keys. Users are created and
+// changed through package account, memberships through package sharing.
 package oidc

@@ -15,22 +15,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// refusal is why a sign-in came to nothing, for people: the words of RFC 6749 4.1.2.1 and a sentence.
+// refusal is why a sign-in failed: an error code of RFC 6749, section 4.1.2.1, and a sentence for people.
 type refusal struct{ code, text string }
 
 func (r *refusal) Error() string { return r.text }
 
 func denied(text string) error { return &refusal{"access_denied", text} }
 
-// entered is who signs in.
+// entered is the user who signs in.
 type entered struct {
 	*account.Match
 	made    bool // just now
-	changed bool // what they may do or see
+	changed bool // the user's permissions
 }
 
-// enter finds or makes the user, and brings role and groups up to date. Where somebody else was faster, it is tried
-// again: they took the name of a new user, signed in as the same one, or deleted the user or an access group.
+// enter finds or creates the user, and updates role and groups. It retries if a concurrent request was first: one that
+// took the user name, signed in as the same user, or deleted the user or an access group.
 func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *entered, err error) {
 	for range 3 {
 		err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -44,7 +44,7 @@ func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *ente
 	return nil, fault.Wrap(err, fault.Conflict, "Somebody else changes the same users at the moment; begin to sign in again")
 }
 
-// overtaken tells whether an error is of a row that somebody else made, deleted or waits for at the same time.
+// overtaken reports whether an error is caused by a concurrent request.
 func overtaken(err error) bool {
 	var pg *pgconn.PgError
 	return fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) ||
@@ -88,11 +88,11 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 	return out, nil
 }
 
-// find looks for the user who signs in; linked tells whether they did so before.
+// find looks up the user; linked reports whether they have signed in at this provider before.
 func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (linked bool, err error) {
 	var b pgx.Batch
 	var known *uuid.UUID
-	// Who signs in twice at a time is not made twice.
+	// Serializes concurrent sign-ins of the same user, so that only one is created.
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox oidc ' || app.tenant() || ' ' || $1::text || ' ' || $2::text, 0))", p.ID, who.subject)
 	db.Value(&b, &known, "select account_id from oidc_identity where tenant_id = app.tenant() and provider_id = $1 and subject = $2", p.ID, who.subject)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
@@ -102,9 +102,9 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	if known != nil {
 		account.QueueByID(&b, &e.Match, *known)
 		err := tx.SendBatch(ctx, &b).Close()
-		return e.Match != nil, err // the user, and who they are at the provider, may have been deleted just now
+		return e.Match != nil, err // the user and the link may just have been deleted
 	}
-	if !printable(who.email, 1, 254) { // nobody has it
+	if !printable(who.email, 1, 254) { // no account has such an address
 		return false, nil
 	}
 	var same *account.Match
@@ -128,7 +128,7 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	return false, nil
 }
 
-// make adds the user, where the provider may make users.
+// make creates the user, if the provider may create users.
 func (e *entered) make(ctx context.Context, tx pgx.Tx, p *Provider, who *identity, role string) (err error) {
 	if !p.CreateUsers {
 		return denied("You have no account here; ask an administrator for one with your e-mail address")

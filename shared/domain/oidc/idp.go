@@ -20,20 +20,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// How long things last.
+// Durations.
 const (
-	known   = time.Hour        // what a provider says of itself, and its keys
-	request = 10 * time.Second // one request to it
-	whole   = 25 * time.Second // all requests of one sign-in: in the cloud the api has 30 s
+	known   = time.Hour        // cache lifetime of a provider's metadata and keys
+	request = 10 * time.Second // timeout of one request to it
+	whole   = 25 * time.Second // timeout of all requests of one sign-in: in the cloud the api has 30 s
 )
 
-// maxKnown bounds what is remembered of providers.
+// maxKnown is the maximum number of cached providers.
 const maxKnown = 500
 
-// algorithms are those that ID tokens may be signed with: a secret that both sides know proves nothing.
+// algorithms are the accepted signature algorithms of ID tokens: symmetric ones prove nothing.
 var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// discovery remembers what providers say of themselves.
+// discovery caches the metadata of providers.
 type discovery struct {
 	web    *plug.Client
 	asking turns
@@ -42,7 +42,7 @@ type discovery struct {
 	known map[source]found
 }
 
-// source is who says something: tenants share nothing, not even this.
+// source is a cache key: tenants share nothing, not even this.
 type source struct {
 	tenant uuid.UUID
 	issuer string
@@ -51,12 +51,12 @@ type source struct {
 type found struct {
 	*oidc.Provider
 	style oauth2.AuthStyle
-	keys  string // where its keys are
+	keys  string // address of its keys
 	until time.Time
 }
 
-// client asks a provider, by the function plugin. What the operator has configured is the issuer: its host alone may
-// have a private address.
+// client returns a client for a provider that uses the function plugin. The operator has configured the issuer, so only
+// its host may have a private address.
 func (d *discovery) client(issuer string) (*http.Client, error) {
 	at, err := url.Parse(issuer)
 	if err != nil {
@@ -67,8 +67,8 @@ func (d *discovery) client(issuer string) (*http.Client, error) {
 	}}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// of is what a provider says of itself, asked once an hour, by one at a time. The context that comes back is the one to
-// ask it with. The error is an *away where it did not answer as it should.
+// of returns the metadata of a provider, fetched once an hour, by one request at a time. The returned context is the
+// one for requests to the provider. The error is an *away if it did not respond properly.
 func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (context.Context, *found, error) {
 	client, err := d.client(issuer)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (co
 		return ctx, f, nil
 	}
 	if err := d.asking.take(ctx, key, func(ctx context.Context) error {
-		if d.remembered(key) != nil { // another was faster
+		if d.remembered(key) != nil { // another request was first
 			return nil
 		}
 		return d.ask(ctx, key)
@@ -88,7 +88,7 @@ func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (co
 		return ctx, nil, err
 	}
 	f := d.remembered(key)
-	if f == nil { // too many are known
+	if f == nil { // the cache is full
 		return ctx, nil, &away{errors.New("what the provider says of itself was forgotten at once"), time.Now().Add(time.Second)}
 	}
 	return ctx, f, nil
@@ -121,8 +121,7 @@ func (d *discovery) ask(ctx context.Context, key source) error {
 	return nil
 }
 
-// said checks the addresses that a provider names, and finds how clients show their secret to it, and where its keys
-// are.
+// said validates the addresses in a provider's metadata, and returns how clients authenticate, and where its keys are.
 func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string, err error) {
 	var m struct {
 		Authorization string   `json:"authorization_endpoint"`
@@ -149,16 +148,16 @@ func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string,
 	return oauth2.AuthStyleInHeader, m.Keys, nil
 }
 
-// config is the client that this server is at a provider.
+// config returns the OAuth client of this server at a provider.
 func (f *found) config(p *Provider, secret, callback string) *oauth2.Config {
 	endpoint := f.Endpoint()
 	if endpoint.AuthStyle = f.style; secret == "" {
-		endpoint.AuthStyle = oauth2.AuthStyleInParams // there is but the id
+		endpoint.AuthStyle = oauth2.AuthStyleInParams // there is only the client id
 	}
 	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: secret, Endpoint: endpoint, RedirectURL: callback, Scopes: p.Scopes}
 }
 
-// told is an error that may hold an answer of a provider: a log gets no more than the beginning.
+// told is an error that may contain a provider's response: the log gets only the beginning.
 type told struct{ error }
 
 const maxTold = 1000 // bytes
@@ -167,7 +166,7 @@ func (t told) Error() string { return cut.Brief(fault.Line(t.error.Error()), max
 
 func (t told) Unwrap() error { return t.error }
 
-// redeem trades a code for who has signed in; the answer is checked in every way.
+// redeem exchanges a code for the user's identity; the response is fully verified.
 func (f *found) redeem(ctx context.Context, c *oauth2.Config, p *Provider, code string, k kept) (*identity, error) {
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(k.verifier()))
 	if err != nil {

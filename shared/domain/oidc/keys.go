@@ -22,24 +22,24 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// How long the keys of a provider count.
+// How long a provider's keys are used.
 const (
-	keysLast     = 24 * time.Hour  // where it cannot be asked; else for as long as what it says of itself
-	keysYoung    = time.Minute     // then a key that is not among them is none: whoever sends tokens decides about no request
-	keysPatience = 2 * time.Second // with who has some that are not quite fresh
-	notYet       = 5 * time.Second // until they may be there, for who cannot ask for them
+	keysLast     = 24 * time.Hour  // if it cannot be reached; else as long as its metadata
+	keysYoung    = time.Minute     // unknown keys trigger no refresh before: senders of tokens must not control requests
+	keysPatience = 2 * time.Second // waiting time if slightly outdated keys are available
+	notYet       = 5 * time.Second // Retry-After for functions that cannot fetch them
 )
 
-// maxKeys bounds the keys of a provider.
+// maxKeys is the maximum number of keys of a provider.
 const maxKeys = 100
 
-// keySet checks signatures by the public keys of a provider.
+// keySet verifies signatures with the public keys of a provider.
 type keySet struct {
 	set     jose.JSONWebKeySet
-	unknown bool // the key of the last token was not among them
+	unknown bool // the key of the last token is not in the set
 }
 
-// VerifySignature is the content of a token that one of the keys has signed.
+// VerifySignature returns the content of a token that one of the keys has signed.
 func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error) {
 	k.unknown = false
 	j, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
@@ -64,8 +64,7 @@ func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error
 	return nil, errors.New("its signature is of no key of the provider")
 }
 
-// usable are those of a provider's keys that tokens may be signed with: public ones, of a size that can be relied on.
-// Of what kind the others are does not matter.
+// usable returns the provider's keys that may sign tokens: public ones of a sufficient size. Other keys are ignored.
 func usable(all []json.RawMessage) (out jose.JSONWebKeySet) {
 	out.Keys = []jose.JSONWebKey{}
 	for _, data := range all {
@@ -88,8 +87,8 @@ func usable(all []json.RawMessage) (out jose.JSONWebKeySet) {
 	return out
 }
 
-// keys are those that are kept, or the provider's own where these are too old. A provider that takes its time, or does
-// not answer, is not waited for where there are some.
+// keys returns the stored keys, or fetches them if they are too old. If there are some, it does not wait for a slow or
+// failing provider.
 func (b *Bearer) keys(ctx context.Context, p *linked) (*keySet, error) {
 	kept := p.age() < keysLast
 	if p.age() >= known && b.refresh != nil {
@@ -110,7 +109,7 @@ func (b *Bearer) keys(ctx context.Context, p *linked) (*keySet, error) {
 	return k, json.Unmarshal(p.Keys, &k.set)
 }
 
-// age is that of the keys that are kept; of none it is very great.
+// age returns the age of the stored keys; very large if there are none.
 func (p *linked) age() time.Duration {
 	if p.Age == nil || p.Keys == nil {
 		return 100 * keysLast
@@ -118,12 +117,12 @@ func (p *linked) age() time.Duration {
 	return time.Duration(*p.Age * float64(time.Second))
 }
 
-// noKeys says that a token cannot be checked where nobody may ask the provider; the api does, for all.
+// noKeys says that a token cannot be verified here, because only the api fetches keys.
 func noKeys() error {
 	return fault.New(fault.Unavailable, "The keys of the identity provider are not here yet; try again").After(notYet)
 }
 
-// fetch are the keys that the provider has now.
+// fetch fetches the provider's current keys.
 func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	if b.refresh == nil {
 		return nil, noKeys()
@@ -131,15 +130,15 @@ func (b *Bearer) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	return b.refresh(ctx, p)
 }
 
-// asker asks providers for their keys.
+// asker fetches keys from providers.
 type asker struct {
 	database *db.DB
 	known    discovery
 	asking   turns
 }
 
-// fetch asks a provider for its keys, and keeps them. One asks at a time, of all programs: who finds that another has
-// begun a moment ago has what that has found, or is told that the keys are not here yet.
+// fetch fetches a provider's keys and stores them. One process at a time does so: if another has just started, it
+// returns the other's result, or an error that the keys are not available yet.
 func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	tenant := httpapi.TenantOf(ctx).ID
 	err := a.asking.take(ctx, source{tenant, p.Issuer}, func(ctx context.Context) error {
@@ -158,7 +157,7 @@ func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 		if err != nil {
 			return err
 		}
-		// Of all providers of this issuer: they wait for each other here.
+		// For all providers of this issuer: concurrent writers are serialized here.
 		_, err = db.Exec(ctx, a.database, `insert into oidc_keys (tenant_id, provider_id, issuer, keys)
 			select p.tenant_id, p.id, p.issuer, $2 from oidc_provider p where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled order by p.id
 			on conflict (tenant_id, provider_id) do update set issuer = excluded.issuer, keys = excluded.keys, fetched_at = now()`, p.Issuer, data)
@@ -175,7 +174,7 @@ func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept == nil || kept.age() >= keysYoung { // the operator has changed the provider just now, or another asks it
+	if kept == nil || kept.age() >= keysYoung { // the operator has just changed the provider, or another process is fetching
 		return nil, noKeys()
 	}
 	p.Keys, p.Age = kept.Keys, kept.Age
@@ -183,7 +182,7 @@ func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	return k, json.Unmarshal(p.Keys, &k.set)
 }
 
-// claim tells whether a provider may be asked now, since nobody has begun to for a while.
+// claim reports whether a provider may be asked now, because nobody has done so for a while.
 func (a *asker) claim(ctx context.Context, issuer string) (bool, error) {
 	n, err := db.Exec(ctx, a.database, `insert into oidc_keys as k (tenant_id, provider_id, issuer, keys, fetched_at)
 		select p.tenant_id, p.id, p.issuer, '{"keys": []}', 'epoch' from oidc_provider p where p.tenant_id = app.tenant() and p.issuer = $1 and p.enabled order by p.id
@@ -194,7 +193,7 @@ func (a *asker) claim(ctx context.Context, issuer string) (bool, error) {
 	return n > 0, err
 }
 
-// ask reads the keys at an address of a provider.
+// ask reads the keys from a provider's address.
 func (a *asker) ask(ctx context.Context, issuer, address string) (out jose.JSONWebKeySet, err error) {
 	client, err := a.known.client(issuer)
 	if err != nil {

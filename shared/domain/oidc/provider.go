@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// Provider is an identity provider of a tenant, as the operator sets it.
+// Provider is an identity provider of a tenant, as the operator configures it.
 type Provider struct {
 	ID               uuid.UUID `json:"-" db:"id"`
 	Name             string    `json:"name" db:"name"`
@@ -31,14 +31,14 @@ type Provider struct {
 	AdminGroups      []string  `json:"adminGroups" db:"admin_groups"`
 	MaintainerGroups []string  `json:"maintainerGroups" db:"maintainer_groups"`
 	ReaderGroups     []string  `json:"readerGroups" db:"reader_groups"`
-	GroupsClaim      string    `json:"groupsClaim" db:"groups_claim"` // "": groups are not asked for
+	GroupsClaim      string    `json:"groupsClaim" db:"groups_claim"` // "": groups are not used
 	MissingGroups    string    `json:"missingGroups" db:"missing_groups"`
 	UsernameClaim    string    `json:"usernameClaim" db:"username_claim"`
 	EmailClaim       string    `json:"emailClaim" db:"email_claim"`
 	CreateUsers      bool      `json:"createUsers" db:"create_users"`
 	DefaultRole      string    `json:"defaultRole" db:"default_role"`
 	RedirectURIs     []string  `json:"redirectUris" db:"redirect_uris"`
-	BearerAudience   string    `json:"bearerAudience" db:"bearer_audience"` // of access tokens that are taken as they are; "": none are
+	BearerAudience   string    `json:"bearerAudience" db:"bearer_audience"` // of accepted access tokens; "": none are accepted
 	Enabled          bool      `json:"enabled" db:"enabled"`
 	CreatedAt        time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt        time.Time `json:"updatedAt" db:"updated_at"`
@@ -47,26 +47,26 @@ type Provider struct {
 const columns = `id, name, display_name, issuer, client_id, client_secret is not null as has_secret, scopes, admin_groups, maintainer_groups, reader_groups,
 	groups_claim, missing_groups, username_claim, email_claim, create_users, default_role, redirect_uris, bearer_audience, enabled, created_at, updated_at`
 
-// What it means that a provider says nothing of somebody's groups: what is stays, or they are in none,
-// so that nobody keeps what they have lost.
+// What a missing groups claim means: groups stay as they are, or the user is in none, so that nobody keeps groups they
+// have lost.
 const (
 	groupsKeep = "keep"
 	groupsNone = "none"
 )
 
-// secretive is a Provider with its secret, sealed.
+// secretive is a Provider with its encrypted secret.
 type secretive struct {
 	Provider
 	Secret []byte `db:"client_secret"`
 }
 
-// Bounds of what a tenant has.
+// Limits per tenant.
 const (
 	maxProviders = 20
 	maxSecret    = 4096 // bytes
 )
 
-// owner is what a secret is sealed for.
+// owner is the context to which an encrypted secret is bound.
 func owner(tenant, id uuid.UUID) string { return tenant.String() + "/oidc/" + id.String() }
 
 var nameShape = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
@@ -141,14 +141,14 @@ func printable(text string, least, most int) bool {
 	return utf8.ValidString(text) && n >= least && n <= most && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Secret is what the operator says of a provider's client secret.
+// Secret is a change of a provider's client secret.
 type Secret struct {
-	Text string // a new one; "": the one there is
-	None bool   // the provider knows the client without one
+	Text string // a new one; "": unchanged
+	None bool   // the client has no secret
 }
 
-// Set makes a provider of the tenant in ctx, or changes the one of this name: everything is as p says, but the secret
-// that is not named stays. Where the issuer changes, who has signed in at the other one is forgotten.
+// Set creates a provider of the tenant in ctx, or replaces the one with this name; an omitted secret stays. If the
+// issuer changes, the links to users of the old one are deleted.
 func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret Secret) (*Provider, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -210,15 +210,15 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 	return out, err
 }
 
-// some is a list that is not null.
+// some returns a non-nil copy.
 func some(list []string) []string { return append([]string{}, list...) }
 
-// List are the providers of the tenant in ctx, by name.
+// List returns the providers of the tenant in ctx, by name.
 func List(ctx context.Context, d *db.DB) ([]Provider, error) {
 	return db.List[Provider](ctx, d, "select "+columns+" from oidc_provider where tenant_id = app.tenant() order by name")
 }
 
-// Remove deletes a provider of the tenant in ctx; users who signed in by it stay.
+// Remove deletes a provider of the tenant in ctx; its users stay.
 func Remove(ctx context.Context, system *db.DB, name string) error {
 	n, err := db.Exec(ctx, system, "delete from oidc_provider where tenant_id = app.tenant() and name = $1", name)
 	if err == nil && n == 0 {

@@ -25,11 +25,11 @@ import (
 // life is how long a sign-in may take.
 const life = 5 * time.Minute
 
-// maxRedirect is the length of an address to go to afterwards, in bytes.
+// maxRedirect is the maximum length of a redirect address, in bytes.
 const maxRedirect = 2000
 
-// kept is the secret of one sign-in that only the browser keeps, in a cookie. What the provider must give back (nonce)
-// and what proves to it that the code is ours (PKCE verifier, RFC 7636) follow from it.
+// kept is the secret of a sign-in, which only the browser keeps, in a cookie. The nonce that the provider returns, and
+// the PKCE verifier (RFC 7636) that proves that the code is ours, derive from it.
 type kept string
 
 func (k kept) nonce() string    { return k.derive("nonce") }
@@ -41,8 +41,8 @@ func (k kept) derive(what string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// cookieName is one for each sign-in, so that two tabs do not disturb each other. A browser takes __Host- over https
-// only, and from no other host of the domain.
+// cookieName is unique per sign-in, so that two tabs do not interfere. Browsers accept __Host- only over https, and
+// from no other host of the domain.
 func cookieName(ctx context.Context, hash []byte) string {
 	name := "oidc-" + base64.RawURLEncoding.EncodeToString(hash[:12])
 	if httpapi.Secure(ctx) {
@@ -56,14 +56,14 @@ func setCookie(ctx context.Context, hash []byte, value string, seconds int) {
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: httpapi.Secure(ctx)})
 }
 
-// queueState keeps a sign-in that begins.
+// queueState stores a pending sign-in.
 func queueState(b *pgx.Batch, hash []byte, browser kept, provider uuid.UUID, redirect string) {
 	b.Queue(`insert into oidc_state (tenant_id, hash, browser, provider_id, redirect_uri, expires_at)
 		select p.tenant_id, $1, $2, p.id, nullif($4, ''), now() + $5::interval from oidc_provider p where p.tenant_id = app.tenant() and p.id = $3`,
 		hash, auth.HashSecret(string(browser)), provider, redirect, life)
 }
 
-// begun is a sign-in that had begun, with its provider.
+// begun is a pending sign-in with its provider.
 type begun struct {
 	secretive
 	Browser  []byte  `db:"browser"`
@@ -71,8 +71,8 @@ type begun struct {
 	Expired  bool    `db:"expired"`
 }
 
-// take ends a sign-in: whatever comes of it, its state works no second time. Nil where it is unknown, too old, another
-// provider's, or another browser's.
+// take consumes a sign-in: its state cannot be used again, whatever the result. nil if it is unknown, expired, or
+// belongs to another provider or browser.
 func take(ctx context.Context, d *db.DB, hash []byte, provider string, browser kept) (*begun, error) {
 	b, err := db.Get[begun](ctx, d, `with s as (
 			delete from oidc_state where tenant_id = app.tenant() and hash = $1 returning provider_id, browser, redirect_uri, expires_at <= now() as expired)
@@ -86,8 +86,7 @@ func take(ctx context.Context, d *db.DB, hash []byte, provider string, browser k
 	return b, nil
 }
 
-// Forget deletes the sign-ins of every tenant that were never finished. The scheduler calls it, as the role that sees
-// all.
+// Forget deletes the expired sign-ins of every tenant. The scheduler calls it, with the role that sees all tenants.
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	n, err := system.Pool().Exec(ctx, "delete from oidc_state where expires_at < now()")
 	if err != nil {
@@ -96,14 +95,14 @@ func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	return n.RowsAffected(), nil
 }
 
-// checkRedirect refuses an address to go to afterwards, with a session, that is neither this server's nor one that the
-// operator allows.
+// checkRedirect rejects a redirect address, which receives the session, unless it is on this server or allowed by the
+// operator.
 func checkRedirect(ctx context.Context, p *Provider, uri string) error {
 	if slices.Contains(p.RedirectURIs, uri) {
 		return nil
 	}
 	refused := fault.Invalid("redirectUri", "must be an address of this server, or one that its operator allows")
-	// Browsers read a backslash as a slash, and leave out control characters.
+	// Browsers treat a backslash as a slash, and ignore control characters.
 	if strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f || r == '#' }) {
 		return refused
 	}

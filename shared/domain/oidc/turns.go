@@ -10,20 +10,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// pause is how long a provider that did not answer as it should is left alone: meanwhile nobody waits for it.
+// pause is how long a failed provider is not asked again; meanwhile nobody waits for it.
 const pause = 30 * time.Second
 
-// away says that a provider did not answer as it should, and until when it is not asked again.
+// away says that a provider did not respond properly, and until when it is not asked again.
 type away struct {
 	error
 	until time.Time
 }
 
-// Unwrap is what it answered.
+// Unwrap returns the provider's error.
 func (a *away) Unwrap() error { return a.error }
 
-// turns lets one ask a provider at a time; the others wait for that one's answer. Who asks a provider that has just
-// failed is told so at once.
+// turns lets one request at a time ask a provider; concurrent ones wait for its result. After a failure, requests fail
+// immediately for a while.
 type turns struct {
 	flight singleflight.Group
 
@@ -31,15 +31,15 @@ type turns struct {
 	failed map[source]*away
 }
 
-// take runs ask, or waits for somebody's who does already. It goes on where the one who began it has left, so that
-// nobody else is told that their request was cancelled.
+// take runs ask, or waits for a running one. That goes on if the request that started it ends, so that no other request
+// fails because of the cancellation.
 func (t *turns) take(ctx context.Context, key source, ask func(ctx context.Context) error) error {
 	if err := t.recent(key); err != nil {
 		return err
 	}
 	asking := context.WithoutCancel(ctx)
 	done := t.flight.DoChan(key.tenant.String()+" "+key.issuer, fault.Guarded(func() (any, error) {
-		if err := t.recent(key); err != nil { // of who was before
+		if err := t.recent(key); err != nil { // of the previous call
 			return nil, err
 		}
 		limited, cancel := context.WithTimeout(asking, whole)
@@ -54,7 +54,7 @@ func (t *turns) take(ctx context.Context, key source, ask func(ctx context.Conte
 	}
 }
 
-// recent is the failure of a moment ago, if there is one.
+// recent returns a recent failure, if there is one.
 func (t *turns) recent(key source) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,7 +64,7 @@ func (t *turns) recent(key source) error {
 	return nil
 }
 
-// noted remembers a failure for a while.
+// noted records a failure for a while.
 func (t *turns) noted(key source, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

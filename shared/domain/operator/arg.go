@@ -13,13 +13,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Asked is the help that a command line asks for, in the place of a command.
+// Asked is a request for help instead of a command.
 type Asked string
 
 func (a Asked) Error() string { return string(a) }
 
-// parse reads the words of a command line: the command, the tenant's name, and an option for every other member of
-// the command's input (tag `arg`). Options of lists may be repeated.
+// parse parses a command line: the command, the tenant's name, and an option for every other field of the command's
+// input (tag `arg`). List options may be repeated.
 func parse(args []string) (Command, any, error) {
 	if len(args) == 0 {
 		return Command{}, nil, fault.New(fault.BadRequest, "%s", help())
@@ -42,7 +42,7 @@ func parse(args []string) (Command, any, error) {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		switch field.Tag.Get("arg") {
-		case "-": // not on a command line
+		case "-": // not available on a command line
 			continue
 		case "":
 			if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {

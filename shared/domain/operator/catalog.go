@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// tables are the tables with tenant_id, as the catalogue has them: what points at others before what it points at.
+// tables returns the tables with tenant_id from the catalogue of the database; referencing tables come before
+// referenced ones.
 func (o *Operator) tables(ctx context.Context) ([]string, error) {
 	names, err := column(ctx, o, `select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid
 		where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
@@ -22,7 +23,7 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the catalogue: %w", err)
 	}
-	pointedAt := map[string][]string{} // by whom
+	pointedAt := map[string][]string{} // by referencing tables
 	var from, to string
 	if _, err := pgx.ForEachRow(rows, []any{&from, &to}, func() error {
 		pointedAt[to] = append(pointedAt[to], from)
@@ -33,7 +34,7 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 	var out []string
 	var visit func(name string, path []string)
 	visit = func(name string, path []string) {
-		if slices.Contains(out, name) || slices.Contains(path, name) { // a ring of keys is cut anywhere: passes repeat
+		if slices.Contains(out, name) || slices.Contains(path, name) { // a cycle of foreign keys is broken anywhere: deletion repeats its passes
 			return
 		}
 		for _, child := range pointedAt[name] {

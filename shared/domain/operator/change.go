@@ -16,8 +16,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// suspend refuses the tenant everywhere from the next request on: the database first, for tasks, then, announced,
-// every process that remembers it. Running tasks go back into the queue and wait there; they count no attempt.
+// suspend blocks the tenant everywhere from the next request on: first in the database, for tasks; then, by an
+// announcement, in every process that caches it. Running tasks go back to the queue and wait there; this counts as no
+// attempt.
 func (o *Operator) suspend(ctx context.Context, i One) (any, error) {
 	return o.setStatus(ctx, i.Name, suspended)
 }
@@ -52,7 +53,7 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 	return d, nil
 }
 
-// turn sets the status and, unless it is active, gives running tasks back; the children first, as where one ends.
+// turn sets the status and, unless it is active, gives back running tasks; children first, as when one ends.
 func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack int64, err error) {
 	for range 3 {
 		var b pgx.Batch
@@ -65,14 +66,14 @@ func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack i
 		}
 		err = o.System.Run(in(ctx, t), &b)
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "40P01" { // a deadlock is broken at somebody's cost: again
+		if !errors.As(err, &pg) || pg.Code != "40P01" { // retried after a deadlock
 			break
 		}
 	}
 	return givenBack, err
 }
 
-// changed announces the change and tells what the tenant is now.
+// changed announces the change and returns the tenant.
 func (o *Operator) changed(ctx context.Context, t *row) (*Details, error) {
 	announced := o.announce(ctx, t)
 	d, err := o.details(ctx, t.Name)
@@ -83,7 +84,7 @@ func (o *Operator) changed(ctx context.Context, t *row) (*Details, error) {
 	return d, nil
 }
 
-// alive is the tenant of a name that is not being deleted.
+// alive returns a tenant by name, unless it is being deleted.
 func (o *Operator) alive(ctx context.Context, name string) (*row, error) {
 	t, err := o.find(ctx, name)
 	if err == nil && t.Status == deleting {
@@ -131,7 +132,7 @@ func (o *Operator) changeHosts(ctx context.Context, i Hosts, sql string) (any, e
 	return o.changed(ctx, t)
 }
 
-// Roots names folders of a tenant.
+// Roots names roots of a tenant.
 type Roots struct {
 	Name  string   `json:"name"`
 	Roots []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix; may be repeated"`
@@ -172,7 +173,7 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	return o.changed(ctx, t)
 }
 
-// Paths names folders that a tenant was given.
+// Paths names roots that a tenant has.
 type Paths struct {
 	Name  string   `json:"name"`
 	Paths []string `json:"paths" arg:"path" help:"the folder, as it was given; may be repeated"`
@@ -180,12 +181,12 @@ type Paths struct {
 
 func (i *Paths) tenant() string { return i.Name }
 
-// revokeRoots takes folders from a tenant, unless a library still lies there.
+// revokeRoots removes roots from a tenant, unless a library is still in one.
 func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 	if len(i.Paths) == 0 || len(i.Paths) > maxRoots {
 		return nil, fault.Invalid("paths", "must have 1 to %d folders", maxRoots)
 	}
-	for k, path := range i.Paths { // as a root's is when it is given
+	for k, path := range i.Paths { // normalized like a new root
 		clean, err := filesystem.Clean(path)
 		if err != nil {
 			return nil, fault.Invalid("paths", "%q %v", path, err)
@@ -214,8 +215,8 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 	return o.changed(ctx, t)
 }
 
-// changeRoots writes what check allows, after one operator the next. Who makes or moves a library holds its root until
-// then, so that check sees every library that could lose its place.
+// changeRoots writes what check allows; concurrent operators are serialized. Creating or moving a library locks its
+// root until commit, so that check sees every library that could lose its place.
 func (o *Operator) changeRoots(ctx context.Context, t *row, write *pgx.Batch, check func(have []filesystem.Root, libraries []library) error) error {
 	return o.System.Tx(in(ctx, t), func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
@@ -241,12 +242,13 @@ type library struct {
 	Prefix string `db:"prefix"`
 }
 
-// astray is a library whose path would no longer lead where it did, nor to its own objects; nil when there is none.
+// astray returns a library whose path would no longer lead to the same place, or to its own objects; nil if there is
+// none.
 func astray(before, after []filesystem.Root, libraries []library) *library {
 	for _, l := range libraries {
 		bucket, prefix, err := filesystem.Resolve(before, l.Path)
 		if err != nil {
-			continue // it lay under no root before
+			continue // it was below no root before
 		}
 		newBucket, newPrefix, err := filesystem.Resolve(after, l.Path)
 		kept := newBucket == bucket && newPrefix == prefix || newBucket == l.Bucket && newPrefix == l.Prefix

@@ -13,10 +13,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Command is one thing to do: a struct of input in, a record out.
+// Command is an operation: an input struct and an output record.
 type Command struct {
 	Name, Help string
-	new        func() any // a pointer to an empty input
+	new        func() any // returns a pointer to an empty input
 	run        func(ctx context.Context, o *Operator, in any) (any, error)
 }
 
@@ -64,7 +64,7 @@ type Event struct {
 	Input   json.RawMessage `json:"input"`
 }
 
-// Invoke does what a JSON event says: {"command": "suspend", "input": {"name": "acme"}}.
+// Invoke runs the command in a JSON event: {"command": "suspend", "input": {"name": "acme"}}.
 func (o *Operator) Invoke(ctx context.Context, payload json.RawMessage) (any, error) {
 	var e Event
 	if err := decode(payload, &e); err != nil {
@@ -83,7 +83,7 @@ func (o *Operator) Invoke(ctx context.Context, payload json.RawMessage) (any, er
 	return o.do(ctx, c, in)
 }
 
-// Run does what the words of a command line say: suspend acme.
+// Run runs the command in a command line: suspend acme.
 func (o *Operator) Run(ctx context.Context, args []string) (any, error) {
 	c, in, err := parse(args)
 	if err != nil {
@@ -108,7 +108,7 @@ func nameOf(in any) string {
 	return ""
 }
 
-// decode reads one JSON object into a struct; an error names the member.
+// decode decodes a JSON object into a struct; an error names the field.
 func decode(data json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

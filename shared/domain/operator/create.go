@@ -16,14 +16,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Limits of what a tenant is given.
+// Limits.
 const (
 	maxHosts = 50
 	maxRoots = 100
 	noLimit  = -1 // as a quota in the input
 )
 
-// Create is a tenant to be.
+// Create describes a tenant to create.
 type Create struct {
 	Name           string   `json:"name"`
 	Hosts          []string `json:"hosts" arg:"host" help:"a host name that it answers to; may be repeated (its own name is one already)"`
@@ -39,7 +39,7 @@ type Create struct {
 
 func (i *Create) tenant() string { return i.Name }
 
-// Admin is a new administrator. The password is there only when it was made here.
+// Admin is a new administrator. The password is present only if it was generated here.
 type Admin struct {
 	Username string `json:"username"`
 	Email    string `json:"email"`
@@ -91,7 +91,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 	return d, nil
 }
 
-// first is the administrator to make, checked; nil when none is asked for.
+// first returns the validated administrator to create; nil if none is requested.
 func (i Create) first() (*Admin, *account.New, error) {
 	if i.Admin == "" {
 		for _, f := range [][2]string{{"adminEmail", i.AdminEmail}, {"adminPassword", i.AdminPassword}} {
@@ -112,7 +112,7 @@ func (i Create) first() (*Admin, *account.New, error) {
 	}
 	n := account.New{Username: a.Username, Email: a.Email, Password: password}
 	bad := n.Check()
-	for k := range bad { // as this input calls them
+	for k := range bad { // renamed to the fields of this input
 		bad[k].Field = map[string]string{"username": "admin", "email": "adminEmail", "password": "adminPassword"}[bad[k].Field]
 	}
 	return a, &n, fault.InvalidFields(bad)
@@ -126,7 +126,7 @@ func newSecret() []byte {
 
 var hostShape = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// checkHosts brings host names into the form that requests are compared with.
+// checkHosts validates and normalizes host names for comparison with requests.
 func checkHosts(hosts []string) ([]string, error) {
 	out := []string{}
 	for _, h := range hosts {

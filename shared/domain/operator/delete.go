@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Delete names the tenant to remove, twice.
+// Delete names the tenant to delete, twice.
 type Delete struct {
 	Name    string `json:"name"`
 	Confirm string `json:"confirm" arg:"confirm" help:"the tenant's name again: nothing brings a deleted tenant back"`
@@ -23,8 +23,8 @@ type Delete struct {
 
 func (i *Delete) tenant() string { return i.Name }
 
-// Deletion tells what was removed, over all calls until it was done. Left is what a check of every table, the bucket
-// and Redis still found; Done says that it found nothing and the tenant's own row is gone.
+// Deletion reports what was deleted, over all calls. Left is what a check of every table, the bucket and Redis still
+// found; Done says that it found nothing and the tenant's own row is deleted.
 type Deletion struct {
 	Name      string           `json:"name"`
 	ID        string           `json:"id"`
@@ -37,14 +37,14 @@ type Deletion struct {
 	Message   string           `json:"message,omitempty"`
 }
 
-// Sizes of what is deleted at once: no statement takes long.
+// Batch sizes of the deletion, so that no statement takes long.
 const (
 	rowBatch = 2000
 	passes   = 5 // triggers may write counters again while books are deleted
 )
 
-// delete removes a tenant: it is shut first, then its rows go table by table, its objects, its keys in Redis, and at
-// last its own row. It may be cut at any point and called again: what was done is written down with each step.
+// delete deletes a tenant: it blocks the tenant, then deletes its rows table by table, its objects, its keys in Redis,
+// and finally its own row. It may be interrupted and called again at any point: each step records its progress.
 func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 	t, err := o.find(ctx, i.Name)
 	if err != nil {
@@ -97,13 +97,13 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 	return d, nil
 }
 
-// deletion is the report as it stands.
+// deletion returns the current report.
 func (o *Operator) deletion(ctx context.Context, t *row, left map[string]int64, message string) (*Deletion, error) {
 	d := &Deletion{Rows: map[string]int64{}}
 	var b pgx.Batch
 	b.Queue("select coalesce(deletion, '{}') from tenant where id = app.tenant()").QueryRow(func(r pgx.Row) error { return r.Scan(d) })
 	switch err := o.System.Run(in(ctx, t), &b); {
-	case errors.Is(err, pgx.ErrNoRows): // another call of delete has come to the end
+	case errors.Is(err, pgx.ErrNoRows): // a concurrent call has finished
 		return nil, noTenant(t.Name)
 	case err != nil:
 		return nil, err
@@ -112,15 +112,15 @@ func (o *Operator) deletion(ctx context.Context, t *row, left map[string]int64, 
 	return d, nil
 }
 
-// note is the expression that adds $n to a number of the report.
+// note is SQL that adds $n to a number in the report.
 const note = "jsonb_set(coalesce(deletion, '{}'), $1, to_jsonb(coalesce((deletion #>> $1)::bigint, 0) + %s))"
 
-// count adds to a number of the report.
+// count adds to a number in the report.
 func (o *Operator) count(b *pgx.Batch, key string, n int64) {
 	b.Queue("update tenant set deletion = "+fmt.Sprintf(note, "$2::bigint")+" where id = app.tenant()", []string{key}, n)
 }
 
-// deleteRows empties the tables, those that point at others first, batch by batch.
+// deleteRows empties the tables in batches, referencing tables first.
 func (o *Operator) deleteRows(ctx context.Context, t *row, tables []string) (bool, error) {
 	var b pgx.Batch
 	b.Queue(`update tenant set deletion = jsonb_set(coalesce(deletion, '{}'), '{rows}', coalesce(deletion -> 'rows', '{}')) where id = app.tenant()`)
@@ -169,12 +169,13 @@ func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64
 	return n, nil
 }
 
-// deleteObjects empties the tenant's part of the media bucket. Libraries are in other buckets, which are never touched.
+// deleteObjects deletes the tenant's objects in the media bucket. Libraries are in other buckets, which are never
+// touched.
 func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool, error) {
 	var failures error
 	for _, prefix := range blob.Prefixes(t.ID) {
 		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, time.Time{}) {
-			if err != nil { // the last of this prefix
+			if err != nil { // the last item of this prefix
 				failures = errors.Join(failures, err)
 				break
 			}
@@ -192,7 +193,7 @@ func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool,
 	return failures == nil, failures
 }
 
-// deleteKeys removes streams, limits, misses and the access generation from Redis.
+// deleteKeys deletes streams, limits, misses and the access generation from Redis.
 func (o *Operator) deleteKeys(ctx context.Context, t *row, _ []string) (bool, error) {
 	removed := int64(0)
 	err := o.eachKeys(ctx, t, func(keys []string) error {
@@ -226,7 +227,7 @@ func (o *Operator) eachKeys(ctx context.Context, t *row, do func([]string) error
 	}
 }
 
-// left counts what there still is of a tenant, by table, and in bucket and Redis; empty when there is nothing.
+// left counts the remaining data of a tenant by table, and in bucket and Redis; empty if there is none.
 func (o *Operator) left(ctx context.Context, t *row, tables []string) (map[string]int64, error) {
 	counts := make([]int64, len(tables))
 	var b pgx.Batch

@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Export says what to export and where to.
+// Export says what to export, and where to.
 type Export struct {
 	Name        string `json:"name"`
 	WithSecrets bool   `json:"withSecrets" arg:"with-secrets" help:"password hashes, hashes of keys and tokens, and the tenant's secret too"`
@@ -29,8 +29,8 @@ type Export struct {
 
 func (i *Export) tenant() string { return i.Name }
 
-// Exported tells where the export is. URL works for a quarter of an hour for whoever has it; the object is
-// deleted after a day.
+// Exported says where the export is. URL is valid for a quarter of an hour for anybody; the object is deleted after a
+// day.
 type Exported struct {
 	Name      string           `json:"name"`
 	File      string           `json:"file,omitempty"`
@@ -53,7 +53,7 @@ type Manifest struct {
 	Tables      []Table   `json:"tables"`
 }
 
-// Table is one table of an export: a file of NDJSON with a row a line, by column.
+// Table is one table of an export: an NDJSON file with a row per line, by column.
 type Table struct {
 	Name    string   `json:"name"`
 	File    string   `json:"file"`
@@ -61,14 +61,14 @@ type Table struct {
 	Rows    int64    `json:"rows"`
 }
 
-// Column is a column of a table. Values of bytea are text, \x and hexadecimal digits; Omitted ones are left out.
+// Column is a column of a table. bytea values are text: \x and hexadecimal digits. Omitted columns are left out.
 type Column struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Omitted bool   `json:"omitted,omitempty"`
 }
 
-// export writes every row of the tenant, as of one moment, into a ZIP.
+// export writes every row of the tenant, from one snapshot, to a ZIP.
 func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	t, err := o.alive(ctx, i.Name)
 	if err != nil {
@@ -101,8 +101,8 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	return out, err
 }
 
-// exportFile writes beside the file and gives it its name at the end: a part, which a program that is killed leaves,
-// must not look whole.
+// exportFile writes to a temporary file and renames it at the end: a partial file of a killed program must not look
+// complete.
 func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
 	if _, err := os.Lstat(i.Output); err == nil {
 		return nil, fault.Invalid("output", "there is a file %s already: remove it, or name another", i.Output)
@@ -137,7 +137,7 @@ func (m *Manifest) exported() *Exported {
 	return out
 }
 
-// writeExport writes the ZIP as one stream: the tables, and at the end the manifest, which counts them.
+// writeExport streams the ZIP: the tables, then the manifest, which counts them.
 func (o *Operator) writeExport(ctx context.Context, t *row, secrets bool, w io.Writer) (*Manifest, error) {
 	tables, err := o.tables(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// SetOIDC is an identity provider that users of a tenant may sign in with, in full: what is left out is none, or the
-// default. The secret alone stays when it is left out.
+// SetOIDC is the complete configuration of an identity provider for a tenant: an omitted field is empty or default,
+// except the secret, which stays.
 type SetOIDC struct {
 	Name             string   `json:"name"`
 	Provider         string   `json:"provider"`
@@ -48,7 +48,7 @@ type OneOIDC struct {
 
 func (i *OneOIDC) tenant() string { return i.Name }
 
-// Providers are the identity providers of a tenant. Each sends browsers back to Callback on the tenant's host.
+// Providers are the identity providers of a tenant. Each redirects browsers to Callback on the tenant's host.
 type Providers struct {
 	Name      string       `json:"name"`
 	Providers []OIDCRecord `json:"providers"`
@@ -92,7 +92,7 @@ func (o *Operator) setOIDC(ctx context.Context, i SetOIDC) (any, error) {
 	return record(*p), nil
 }
 
-// secret is the client's secret: of the event, or of the file that the command line names.
+// secret returns the client secret, from the event or from the file that the command line names.
 func (i SetOIDC) secret() (string, error) {
 	if i.SecretFile == "" {
 		return i.ClientSecret, nil

@@ -18,25 +18,25 @@ import (
 	"github.com/longbox/longbox/shared/platform/seal"
 )
 
-// Operator has what the commands work on.
+// Operator holds the dependencies of the commands.
 type Operator struct {
 	System *db.DB // as longbox_system, which sees every tenant and, within one, its rows
 	Redis  redis.UniversalClient
 	Events *events.Publisher
 	Media  *blob.Store
 	Bucket string    // of the media store
-	Key    *seal.Key // seals secrets that others gave; nil seals none
-	// Settle is how long other processes may go on with what they remember of a tenant whose change they were not
-	// told of, for want of Redis.
+	Key    *seal.Key // encrypts secrets; nil: secrets cannot be stored
+	// Settle is how long other processes may use a cached tenant if they could not be notified of a change, because
+	// Redis was unavailable.
 	Settle time.Duration
-	// Temp is where an export is written before it is stored; "" is the system's folder for temporary files.
+	// Temp is the folder where an export is written before it is stored; "" is the system's folder for temporary files.
 	Temp string
 }
 
-// DefaultSettle is longer than any process remembers a tenant.
+// DefaultSettle is longer than any process caches a tenant.
 const DefaultSettle = 6 * time.Second
 
-// spare is the time of an invocation that a command which can go on later leaves unused.
+// spare is how much of an invocation's time is left unused by a command that can continue later.
 const spare = 15 * time.Second
 
 var nameShape = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
@@ -58,14 +58,14 @@ type row struct {
 
 const columns = "id, name, hosts, status, status_at, secret_at, created_at, max_books, max_rendition_bytes, max_scans::bigint, max_requests::bigint"
 
-// The states of a tenant.
+// The statuses of a tenant.
 const (
 	active    = "active"
 	suspended = "suspended"
 	deleting  = "deleting"
 )
 
-// find is the tenant of a name, or NotFound.
+// find returns a tenant by name, or NotFound.
 func (o *Operator) find(ctx context.Context, name string) (*row, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -92,13 +92,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// nobody is ctx in no tenant: longbox_system sees the table of tenants and those that are searched over all.
+// nobody returns ctx without a tenant: longbox_system sees the tenant table and the tables that are searched across
+// tenants.
 func nobody(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(uuid.Nil)) }
 
 func in(ctx context.Context, t *row) context.Context { return db.In(ctx, db.Tenant(t.ID)) }
 
-// announce tells every process that remembers the tenant to look at it again, and the relays to ask for every
-// listener. False: Redis could not be told; then it takes up to Settle, and listeners stay for up to half a minute.
+// announce tells every process to reload the tenant, and the relays to recheck every listener. It returns false if
+// Redis could not be reached: then it takes up to Settle, and listeners stay for up to half a minute.
 func (o *Operator) announce(ctx context.Context, t *row) bool {
 	err := o.Events.ChangeAccess(ctx, t.ID)
 	if errors.Is(err, events.ErrDelayed) {
@@ -112,7 +113,7 @@ func (o *Operator) announce(ctx context.Context, t *row) bool {
 	return err == nil
 }
 
-// settled waits until no process can still work with what it remembers from before since.
+// settled waits until no process can still use what it cached before since.
 func (o *Operator) settled(ctx context.Context, since time.Time) error {
 	var now time.Time
 	if err := o.System.Pool().QueryRow(ctx, "select now()").Scan(&now); err != nil {
@@ -128,7 +129,7 @@ func (o *Operator) settled(ctx context.Context, since time.Time) error {
 	}
 }
 
-// late tells whether the invocation's time is nearly up.
+// late reports whether the invocation's time is nearly up.
 func late(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) < spare

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// SetQuotas changes the limits that it names.
+// SetQuotas changes the limits that it contains.
 type SetQuotas struct {
 	Name           string `json:"name"`
 	Books          *int64 `json:"books" arg:"books" help:"most books; -1: no limit"`
@@ -18,7 +18,7 @@ type SetQuotas struct {
 
 func (i *SetQuotas) tenant() string { return i.Name }
 
-// quotas as the input has them: nil is not said, noLimit is none.
+// quotas are limits in the input: nil is unchanged, noLimit removes the limit.
 type quotas struct{ books, renditionBytes, scans, requests *int64 }
 
 func (q quotas) check() error {

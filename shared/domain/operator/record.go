@@ -24,7 +24,7 @@ type Tenant struct {
 	Quotas    Quotas    `json:"quotas"`
 }
 
-// Quotas limit a tenant; null is no limit.
+// Quotas limit a tenant; null means no limit.
 type Quotas struct {
 	Books          *int64 `json:"books"`
 	RenditionBytes *int64 `json:"renditionBytes"`
@@ -32,22 +32,22 @@ type Quotas struct {
 	Requests       *int64 `json:"requests"`
 }
 
-// Details is a tenant with what it was given and what it uses.
+// Details is a tenant with its configuration and usage.
 type Details struct {
 	Tenant
 	Roots []string `json:"roots"`
 	Usage Usage    `json:"usage"`
-	// Admin is the administrator that was just made.
+	// Admin is the administrator that was just created.
 	Admin *Admin `json:"admin,omitempty"`
-	// Announced is false when Redis could not be told of the change: see Operator.Settle.
+	// Announced is false if Redis could not be notified of the change: see Operator.Settle.
 	Announced *bool `json:"announced,omitempty"`
 	// GivenBack counts the running tasks that a suspension put back in the queue.
 	GivenBack *int64 `json:"tasksGivenBack,omitempty"`
-	// Cleared tells what rotate-keys removed.
+	// Cleared is what rotate-keys deleted.
 	Cleared *Cleared `json:"cleared,omitempty"`
 }
 
-// Usage is what a tenant has. RenditionBytes were measured at MeasuredAt (null: not yet).
+// Usage is what a tenant uses. RenditionBytes were measured at MeasuredAt (null: not yet).
 type Usage struct {
 	Users          int64      `json:"users" db:"users"`
 	Libraries      int64      `json:"libraries" db:"libraries"`
@@ -102,13 +102,13 @@ func (o *Operator) details(ctx context.Context, name string) (*Details, error) {
 	return d, nil
 }
 
-// List says which tenants to tell of.
+// List says which tenants to list.
 type List struct {
 	After string `json:"after" arg:"after" help:"begin after this name"`
 	Limit int    `json:"limit" arg:"limit" help:"how many, 1 to 1000; 1000 when left out"`
 }
 
-// Tenants is a list of tenants in the order of their names.
+// Tenants is a list of tenants by name.
 type Tenants struct {
 	Tenants []Tenant `json:"tenants"`
 	More    bool     `json:"more"`

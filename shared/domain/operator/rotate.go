@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// RotateKeys says whose keys to make anew.
+// RotateKeys names the tenant whose keys to rotate.
 type RotateKeys struct {
 	Name   string `json:"name"`
 	Resume bool   `json:"resume" arg:"resume" help:"make no new key: only go on clearing away what the old one named"`
@@ -18,17 +18,17 @@ type RotateKeys struct {
 
 func (i *RotateKeys) tenant() string { return i.Name }
 
-// Cleared counts what was removed from the media bucket. Done is false when the invocation's time was up: call again
-// with resume.
+// Cleared counts what was deleted from the media bucket. Done is false if the invocation's time was up: call again with
+// resume.
 type Cleared struct {
 	Objects int64 `json:"objects"`
 	Bytes   int64 `json:"bytes"`
 	Done    bool  `json:"done"`
 }
 
-// rotateKeys gives the tenant a new secret. It keys the names of covers and page renditions: under the new one the
-// old objects are never found again, so addresses that leaked lead nowhere once they are cleared away, and each
-// picture is made again when it is next looked at. Sessions and API keys stay.
+// rotateKeys gives the tenant a new secret. The keys of covers and page renditions derive from it: old objects are
+// never found again, so leaked addresses lead nowhere once the objects are deleted, and each picture is made again on
+// its next request. Sessions and API keys stay.
 func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	t, err := o.alive(ctx, i.Name)
 	if err != nil {
@@ -46,7 +46,7 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	} else if t.SecretAt.Equal(t.CreatedAt) {
 		return nil, fault.Invalid("resume", "the tenant's keys were never changed")
 	}
-	// Until then somebody may still store under the old secret.
+	// Until then another process may still store objects under the old secret.
 	if err := o.settled(ctx, t.SecretAt); err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	return d, nil
 }
 
-// clear deletes the renditions that were stored up to a time. Page packs stay: their rows say where they are.
+// clear deletes the renditions that were stored up to a time. Page packs stay: their rows hold their keys.
 func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared, error) {
 	c := &Cleared{}
 	var failures error
 	for _, prefix := range []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"} {
-		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) { // stores show whole seconds
-			if err != nil { // the last of this prefix
+		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) { // stores report whole seconds
+			if err != nil { // the last item of this prefix
 				failures = errors.Join(failures, err)
 				break
 			}

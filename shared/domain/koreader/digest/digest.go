@@ -23,32 +23,32 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// batch is how many books are stored at once.
+// batch is the number of books per transaction.
 const batch = 50
 
-// Maker makes the digests.
+// Maker computes the digests.
 type Maker struct {
 	Database *db.DB
-	Content  *content.Reader // of the library
+	Content  *content.Reader // reads the library
 	Publish  task.Publish
-	Parallel int           // books read at once
-	Timeout  time.Duration // for one book
+	Parallel int           // books at once
+	Timeout  time.Duration // per book
 }
 
-// Result is what the task leaves.
+// Result is the result of the task.
 type Result struct {
-	Books  int64 `json:"books"`  // whose digest was made
-	Failed int64 `json:"failed"` // whose file is another one by now, gone, or not given by the store
+	Books  int64 `json:"books"`  // with a new digest
+	Failed int64 `json:"failed"` // file changed, gone, or not readable
 }
 
-// place is where the task goes on.
+// place is the checkpoint of the task.
 type place struct {
 	Result
-	After uuid.UUID `json:"after"` // the id of the last book that was read
-	Total int64     `json:"total"` // how many there were to do
+	After uuid.UUID `json:"after"` // last book read
+	Total int64     `json:"total"` // books to do at the start
 }
 
-// book is one to read, and what was found.
+// book is a book to read, with the result.
 type book struct {
 	ID       uuid.UUID `db:"id"`
 	Bucket   string    `db:"bucket"`
@@ -59,16 +59,16 @@ type book struct {
 	ETag     string    `db:"etag"`
 	Modified time.Time `db:"modified_at"`
 	begun    bool
-	digest   string // empty: it could not be read
+	digest   string // empty: not readable
 	spine    []string
 }
 
-// missing are the books without a digest of the file that they have now.
+// missing joins the books without a digest of their current file.
 const missing = ` from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 	where b.tenant_id = app.tenant() and b.id > $1 and b.deleted_at is null and not exists (select from koreader_digest d
 	  where d.tenant_id = b.tenant_id and d.book_id = b.id and (d.file_size, d.file_etag, d.file_modified) = (b.size, b.etag, b.modified_at))`
 
-// Make is the handler of koreader_digests tasks. A run that is paused, or fails, has stored what it found.
+// Make handles koreader_digests tasks. A run that pauses or fails has stored its results.
 func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	var at place
 	if err := h.Resume(&at); err != nil {
@@ -102,8 +102,8 @@ func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// read finds what the books are known by, of all or, when the time is up, of the first ones. What is wrong with one
-// file keeps no other from its digest; an error is trouble of the store, and what was not begun for it is left.
+// read computes the digests, of all books or, if the time is up, of the first ones. A broken file does not affect the
+// others; an error is a failure of the store, and the remaining books are left to do.
 func (m *Maker) read(ctx context.Context, books []book) error {
 	g, shared := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, m.Parallel))
@@ -126,7 +126,7 @@ func (m *Maker) read(ctx context.Context, books []book) error {
 	return g.Wait()
 }
 
-// ofTheFile tells whether a failure is one of the book's file, which trying again at once does not mend.
+// ofTheFile reports whether a failure is caused by the book's file, so that an immediate retry is useless.
 func (m *Maker) ofTheFile(ctx context.Context, k *book, err error) bool {
 	err = m.Content.Store.Why(ctx, k.Bucket, k.object(), err)
 	for _, known := range []error{blob.ErrNotFound, blob.ErrChanged, blob.ErrRange, blob.ErrArchived, blob.ErrDenied, blob.ErrClosed, context.DeadlineExceeded} {
@@ -159,8 +159,7 @@ func (m *Maker) one(ctx context.Context, k *book) error {
 	return nil
 }
 
-// spine names the documents of an e-book in reading order. Of a book that cannot be read as one there are none: its
-// analysis says why.
+// spine returns the documents of an e-book in reading order; none if it is unreadable: its analysis reports why.
 func (m *Maker) spine(ctx context.Context, bucket string, o blob.Object) ([]string, error) {
 	tail, now, err := m.Content.Store.Tail(ctx, bucket, o.Key, make([]byte, min(o.Size, archive.TailBytes)))
 	if err != nil {
@@ -176,7 +175,7 @@ func (m *Maker) spine(ctx context.Context, bucket string, o blob.Object) ([]stri
 	return spine, unreadable(err)
 }
 
-// unreadable is nil for what is wrong with a file, else the error.
+// unreadable returns nil for a damaged file, else the error.
 func unreadable(err error) error {
 	if errors.As(err, new(*archive.Error)) {
 		return nil
@@ -184,8 +183,8 @@ func unreadable(err error) error {
 	return err
 }
 
-// store keeps what was found of the first books of a batch, up to one that is left to do, and the place behind them;
-// done is how many these are.
+// store stores the results of the first books of a batch, up to the first unfinished one, and the checkpoint; done is
+// their number.
 func (m *Maker) store(ctx context.Context, h task.Held, books []book, at *place) (done int, err error) {
 	var b pgx.Batch
 	next := *at
@@ -218,12 +217,11 @@ func (m *Maker) store(ctx context.Context, h task.Held, books []book, at *place)
 const (
 	part     = 1 << 10
 	powers   = 11
-	together = 1<<16 + part // up to the part at 64 KiB all is read at once
+	together = 1<<16 + part // everything up to the part at 64 KiB is read at once
 )
 
-// Of is KOReader's digest of a file of so many bytes: the MD5 of its parts, as hexadecimal digits. A part that begins
-// within the file may end beyond it. Up to 65 KiB are read in one piece, the parts behind it one by one: at most 8
-// reads.
+// Of returns KOReader's digest of a file of that size: the MD5 of its parts in hexadecimal. A part may begin within the
+// file and end beyond it. The first 65 KiB are read at once, the later parts one by one: at most 8 reads.
 func Of(size int64, read func(offset, n int64) ([]byte, error)) (string, error) {
 	sum := md5.New()
 	var head []byte
@@ -236,7 +234,7 @@ func Of(size int64, read func(offset, n int64) ([]byte, error)) (string, error) 
 	add := func(offset int64) error {
 		end := min(offset+part, size)
 		if end <= int64(len(head)) {
-			sum.Write(head[offset:end]) // a hash takes everything
+			sum.Write(head[offset:end]) // a hash never fails
 			return nil
 		}
 		data, err := read(offset, end-offset)

@@ -1,4 +1,4 @@
-// Package digest makes what KOReader knows books by, for those that have none yet or another file by now.
+// Package digest computes the hashes by which KOReader identifies books, for books without one or with a changed file.
 //
 // Tables: koreader_digest; reads book and library.
 package digest
