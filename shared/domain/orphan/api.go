@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Answer is what a clean-up has done when the answer is sent.
+// Answer is the state of a clean-up when the response is sent.
 type Answer struct {
 	Cleaned
 	Complete bool      `json:"complete" doc:"False: the counts are those so far, and the task goes on or, where errors says so, has failed"`
@@ -22,10 +22,10 @@ func op(method, path, id, summary string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/admin/cleanup-orphans" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.ForAll()
 }
 
-// Making is the task that deletes orphans.
+// Making describes the task that deletes orphans.
 func Making() task.Spec { return task.Spec{Type: task.CleanUpOrphans, DedupeKey: task.CleanUpOrphans} }
 
-// Routes adds the operations that delete orphans.
+// Routes registers the operations that delete orphans.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	start := func(ctx context.Context) (*task.Started, error) {
 		return task.Start(ctx, d, added, Making(), task.Everything(), "The clean-up is queued")
@@ -53,12 +53,12 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-// StatsInput says what to tell.
+// StatsInput selects what the statistics contain.
 type StatsInput struct {
 	IncludeFiles bool `query:"includeFiles" doc:"Name the files, too"`
 }
 
-// StatsRoutes adds the operation that counts orphans, for the function that may list the media bucket.
+// StatsRoutes registers the operation that counts orphans, for the function that may list the media bucket.
 func StatsRoutes(a *httpapi.API, f *Finder) {
 	httpapi.Register(a, op("GET", "/stats", "getOrphanStats", "How much is stored that nothing shows any more; what is younger than a day does not count"),
 		func(ctx context.Context, in *StatsInput) (*Stats, error) { return f.stats(ctx, in.IncludeFiles) })

@@ -10,10 +10,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// maxErrors is how many sentences of the store about what it did not delete are kept.
+// maxErrors is the maximum number of the store's error messages in a result.
 const maxErrors = 10
 
-// Cleaned is what a clean-up has done.
+// Cleaned is the result of a clean-up.
 type Cleaned struct {
 	CoversDeleted     int64    `json:"coversDeleted"`
 	ThumbnailsDeleted int64    `json:"thumbnailsDeleted" doc:"Smaller pages, and page packs"`
@@ -22,7 +22,7 @@ type Cleaned struct {
 	Errors            []string `json:"errors" nullable:"false" maxItems:"11" doc:"What it said of the first ones"`
 }
 
-// cleaning is how far a clean-up is.
+// cleaning is the checkpoint of a clean-up.
 type cleaning struct {
 	Cleaned
 	place
@@ -35,8 +35,8 @@ type Cleaner struct {
 	Publish task.Publish
 }
 
-// Clean is the handler of cleanup_orphaned_files tasks. What the store does not delete keeps nothing else. One that has
-// lost its task learns so before it deletes anything more: what is named is asked under its lease.
+// Clean handles cleanup_orphaned_files tasks. An object that cannot be deleted does not block the others. A run that
+// has lost its lease notices before it deletes anything more: the references are queried under the lease.
 func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 	at := cleaning{Cleaned: Cleaned{Errors: []string{}}}
 	if err := h.Resume(&at); err != nil {
@@ -48,7 +48,7 @@ func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 		}
 		at.place, at.Seen = f.next, at.Seen+int64(f.seen)
 		var b pgx.Batch
-		if err := task.QueueProgress(&b, h, at.Seen, 0, at); err != nil { // nobody knows of how many
+		if err := task.QueueProgress(&b, h, at.Seen, 0, at); err != nil { // the total is unknown
 			return false, err
 		}
 		if err := c.Database.Run(ctx, &b); err != nil {
@@ -66,13 +66,13 @@ func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 	return at.Cleaned, nil
 }
 
-// remove deletes the orphans of a page of the listing, and counts them.
+// remove deletes the orphans of one page of the listing, and counts them.
 func (c *Cleaner) remove(ctx context.Context, f found, below string, at *cleaning) error {
 	done, err := c.Media.DeleteAll(ctx, c.Bucket, below, f.orphans)
 	if left := new(blob.Undeleted); errors.As(err, &left) {
 		at.Failures += int64(len(left.Keys))
 		if len(at.Errors) < maxErrors {
-			at.Errors = append(at.Errors, left.Message) // not where: the bucket is the operator's
+			at.Errors = append(at.Errors, left.Message) // without its location: the bucket is the operator's
 		}
 	} else if err != nil {
 		return err

@@ -1,18 +1,18 @@
-// Package orphan finds and deletes what lies in the media bucket for nobody: objects of a tenant that no row names.
-// There are few of them, since who makes objects cleans up behind them: covers are gone through once a day
-// (cover.Sweep), page packs go with their books (pack.Expire), smaller pages expire, exports have a clean-up of their
-// own. This package is for an administrator who wants to know, and to have it done now; of page packs whose maker died
-// between the object and its row nobody else knows.
+// Package orphan finds and deletes unreferenced objects of a tenant in the media bucket. There are few, since every
+// package cleans up after itself: covers are swept once a day (cover.Sweep), page packs are deleted with their books
+// (pack.Expire), page renditions expire, exports have their own clean-up. This package is for administrators who want
+// to see and delete them now. Page packs whose maker died between storing the object and writing its row are found only
+// here.
 //
-//   - Orphans are covers that nothing shows, page packs without a row, and smaller pages of a book that is gone or has
-//     other content. What is younger than a day is none: it may be being made, its row is written after it. What is not
-//     written as Longbox writes it is left alone.
-//   - Which keys are named is asked right before a thousand objects at most are deleted, in the tenant's own name, from
-//     whom no series is hidden. What comes to be named in the moment between is made again when somebody asks for it,
-//     as whatever was lost from the bucket is.
-//   - A worker deletes, in a task that keeps its place: the function api, which starts it, has no right in the media
-//     bucket. The function media, which may list it, counts for the statistics, as long as a request may take; of a
-//     tenant with more than that it counts a part, and says so.
+//   - Orphans are covers that nothing shows, page packs without a row, and page renditions of a book that is gone or has
+//     other content. Objects younger than a day are not orphans: their row may not be written yet. Objects whose keys
+//     Longbox would not write are ignored.
+//   - References are queried right before each deletion of at most a thousand objects, as the tenant, from whom no series
+//     is hidden. An object that becomes referenced in between is made again on request, like anything lost from the
+//     bucket.
+//   - A worker deletes, in a task with a checkpoint: the function api, which starts it, has no access to the media bucket.
+//     The function media, which may list it, counts for the statistics, as long as a request may take. For a larger tenant
+//     it counts a part, and says so.
 //
 // Tables: reads book, page_pack, tenant, and what package cover reads for it.
 package orphan

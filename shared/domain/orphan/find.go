@@ -15,23 +15,23 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Finder goes through what a tenant has in the media bucket.
+// Finder goes through a tenant's objects in the media bucket.
 type Finder struct {
 	Database *db.DB
 	Media    *blob.Store
 	Bucket   string
 
 	now    func() time.Time // nil: time.Now
-	within time.Duration    // for the statistics; zero: statsWithin
+	within time.Duration    // time limit of the statistics; zero: statsWithin
 }
 
-// place is where a walk through the objects of a tenant goes on: behind a key of those of one kind.
+// place is where a walk continues: the kind of objects, and the last key.
 type place struct {
 	Kind  int    `json:"kind"`
 	After string `json:"after"`
 }
 
-// The kinds of objects, by name.
+// The names of the kinds of objects.
 const (
 	coverFile     = "cover"
 	packFile      = "page_pack"
@@ -41,10 +41,10 @@ const (
 // kind is a kind of objects.
 type kind struct {
 	name   string
-	folder func(tenant uuid.UUID) string // that all lie below
-	// unnamed are those of a page of the listing, stored before a time, that no row names.
+	folder func(tenant uuid.UUID) string // prefix of all objects of the kind
+	// unnamed returns the unreferenced objects of one page of the listing that were stored before a time.
 	unnamed func(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error)
-	owner   func(tenant uuid.UUID, key string) (uuid.UUID, bool) // the book or series, where the key tells
+	owner   func(tenant uuid.UUID, key string) (uuid.UUID, bool) // the book or series, if the key contains it
 }
 
 var kinds = []kind{
@@ -53,16 +53,15 @@ var kinds = []kind{
 	{renditionFile, pages, unnamedPages, pageOwner},
 }
 
-// found is a page of a listing.
+// found is one page of a listing.
 type found struct {
 	kind    *kind
-	seen    int           // objects of it
-	orphans []blob.Object // among them
-	next    place         // behind it
+	seen    int           // objects in it
+	orphans []blob.Object // the unreferenced ones
+	next    place         // where to continue
 }
 
-// walk goes through the objects of a tenant from a place on, until each says that it is enough. The scope of ctx is the
-// tenant's own.
+// walk goes through a tenant's objects from a place on, until each returns false. ctx must be scoped to the tenant.
 func (f *Finder) walk(ctx context.Context, tenant uuid.UUID, at place, each func(found) (more bool, err error)) error {
 	now := time.Now
 	if f.now != nil {
@@ -94,7 +93,7 @@ func packs(tenant uuid.UUID) string { return tenant.String() + "/pack/" }
 
 func pages(tenant uuid.UUID) string { return blob.Expiring + tenant.String() + "/" }
 
-// old are the objects stored before a time whose keys are written as they should be.
+// old returns the objects with valid keys that were stored before a time.
 func old(listed []blob.Object, before time.Time, written func(key string) bool) (out []blob.Object) {
 	for _, o := range listed {
 		if !o.Modified.IsZero() && o.Modified.Before(before) && written(o.Key) {
@@ -104,7 +103,8 @@ func old(listed []blob.Object, before time.Time, written func(key string) bool) 
 	return out
 }
 
-// unnamedPacks are the page packs without a row. One whose book is gone has a row until that is noticed (pack.Expire).
+// unnamedPacks returns the page packs without a row. A pack whose book is gone has a row until pack.Expire deletes
+// both.
 func unnamedPacks(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
 	candidates := old(listed, before, func(key string) bool {
 		first, name, _ := strings.Cut(strings.TrimPrefix(key, packs(tenant)), "/")
@@ -130,7 +130,7 @@ func unnamedPacks(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob
 	return slices.DeleteFunc(candidates, func(o blob.Object) bool { return is[o.Key] }), nil
 }
 
-// pageOwner is the book of a smaller page: of page/<tenant>/<book>/<mac>/<page>/<form>.
+// pageOwner returns the book of a page rendition: page/<tenant>/<book>/<mac>/<page>/<form>.
 func pageOwner(tenant uuid.UUID, key string) (uuid.UUID, bool) {
 	part := strings.Split(strings.TrimPrefix(key, pages(tenant)), "/")
 	if len(part) != 4 {
@@ -140,7 +140,7 @@ func pageOwner(tenant uuid.UUID, key string) (uuid.UUID, bool) {
 	return id, err == nil && id.String() == part[0]
 }
 
-// unnamedPages are the smaller pages of what no book has as its content.
+// unnamedPages returns the page renditions of content that no book has.
 func unnamedPages(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
 	candidates := old(listed, before, func(key string) bool { _, ok := pageOwner(tenant, key); return ok })
 	if len(candidates) == 0 {
@@ -160,7 +160,7 @@ func unnamedPages(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 { // not even the tenant's: this says nothing of its pages
+	if len(rows) == 0 { // no row at all, not even the tenant's, says nothing about its pages
 		return nil, fault.Missing("Tenant")
 	}
 	folder := make(map[uuid.UUID]string, len(rows))

@@ -13,14 +13,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// How long a request may count, and wait beyond that for a store that does not answer; and how many files it names.
+// How long a request may count, and wait in addition for a store that does not respond; and how many files it names.
 const (
 	statsWithin = 10 * time.Second
 	hangFor     = 10 * time.Second
 	maxFiles    = 1000
 )
 
-// Stats are the orphans of a tenant.
+// Stats counts the orphans of a tenant.
 type Stats struct {
 	OrphanedCovers     int64  `json:"orphanedCovers"`
 	OrphanedThumbnails int64  `json:"orphanedThumbnails" doc:"Smaller pages, and page packs"`
@@ -29,7 +29,7 @@ type Stats struct {
 	Complete           bool   `json:"complete" doc:"False: there was no time to look at everything, and there may be more"`
 }
 
-// File is one of them.
+// File is an orphan.
 type File struct {
 	FileType  string     `json:"fileType" enum:"cover,page_pack,rendition"`
 	Path      string     `json:"path" doc:"Its name in the media bucket"`
@@ -37,9 +37,9 @@ type File struct {
 	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"The book or series that it was made of; null where its name does not tell"`
 }
 
-// stats counts what there is now, for whoever is allowed to hear it.
+// stats counts the orphans, after a check of the caller's permission.
 func (f *Finder) stats(ctx context.Context, files bool) (*Stats, error) {
-	if err := f.Database.Enter(ctx); err != nil { // what follows is in the tenant's own name
+	if err := f.Database.Enter(ctx); err != nil { // permission first: what follows acts as the tenant
 		return nil, err
 	}
 	tenant, within := httpapi.TenantOf(ctx).ID, cmp.Or(f.within, statsWithin)

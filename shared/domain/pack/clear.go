@@ -18,16 +18,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// clearing is how far a clean-up of PDF documents is.
+// clearing is the checkpoint of a clean-up of PDF documents.
 type clearing struct {
 	pdfcache.Result
-	After   uuid.UUID `json:"after"` // the last book
-	Total   int64     `json:"total"` // packs that there were to remove
+	After   uuid.UUID `json:"after"` // last book
+	Total   int64     `json:"total"` // packs to delete at the start
 	Seen    int64     `json:"seen"`
-	Refused string    `json:"refused"` // what the store says of one that it did not delete; it keeps nothing else
+	Refused string    `json:"refused"` // the store's error for a pack that it did not delete; the others are deleted anyway
 }
 
-// packRow is a pack to remove.
+// packRow is a pack to delete.
 type packRow struct {
 	Book uuid.UUID `db:"book_id"`
 	Key  string    `db:"key"`
@@ -35,12 +35,12 @@ type packRow struct {
 	Made time.Time `db:"created_at"`
 }
 
-// ofPDF are the packs of PDF documents that were made before the setting's days, or all.
+// ofPDF joins the packs of PDF documents that are older than the setting's days, or all.
 const ofPDF = ` from page_pack p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
 	where p.tenant_id = app.tenant() and b.format = 'pdf' and p.book_id > $1 and ($2 or $3 > 0 and p.created_at < now() - make_interval(days => $3))`
 
-// Clear is the handler of cleanup_pdf_cache tasks: it removes packs of PDF documents. They are made again when somebody
-// reads the books.
+// Clear handles cleanup_pdf_cache tasks: it deletes packs of PDF documents. They are made again when somebody reads the
+// books.
 func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	var p pdfcache.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -62,7 +62,7 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 		if at.Total == 0 {
 			db.Value(&b, &at.Total, "select count(*)"+ofPDF, at.After, p.All, days)
 		}
-		db.All(&b, &packs, "select p.book_id, p.key, p.size, p.created_at"+ofPDF+" order by p.book_id limit 1000", at.After, p.All, days) // as many as one request deletes
+		db.All(&b, &packs, "select p.book_id, p.key, p.size, p.created_at"+ofPDF+" order by p.book_id limit 1000", at.After, p.All, days) // at most what one delete request takes
 		if err := m.Database.Run(ctx, &b); err != nil {
 			return nil, err
 		}
@@ -78,8 +78,8 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// again says what the store did not delete, nil where there is none such. The next try begins at the first book, or it
-// would leave that out.
+// again returns the error for objects that the store did not delete, or nil. The retry starts at the first book;
+// otherwise it would skip them.
 func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 	if at.Refused == "" {
 		return nil
@@ -91,10 +91,10 @@ func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	return errors.New("some pages of PDF documents are left, the store does not delete them: " + at.Refused) // not where: the bucket is the operator's
+	return errors.New("some pages of PDF documents are left, the store does not delete them: " + at.Refused) // without its location: the bucket is the operator's
 }
 
-// clear removes some packs. The objects first, as in expire; the row of one that was made anew meanwhile stays.
+// clear deletes some packs, objects first, as in Expire. The row of a pack that was made again meanwhile stays.
 func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *clearing) error {
 	objects := make([]blob.Object, len(packs))
 	for i, p := range packs {

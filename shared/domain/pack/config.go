@@ -4,9 +4,9 @@ import "fmt"
 
 // When page packs are made.
 const (
-	OnRead = "read"  // when a page is first asked for
-	AtScan = "scan"  // with the analysis
-	Never  = "never" // every page is read from its book
+	OnRead = "read"  // when a page is first requested
+	AtScan = "scan"  // after the analysis
+	Never  = "never" // never: every page is read from its book
 )
 
 // Config says when page packs are made.
@@ -14,7 +14,7 @@ type Config struct {
 	Made string `env:"PAGE_PACKS" envDefault:"read"`
 }
 
-// Validate names the setting that is wrong.
+// Validate names the invalid setting.
 func (c Config) Validate() error {
 	switch c.Made {
 	case OnRead, AtScan, Never, "":

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Expire removes the packs of books that are gone or have other content by now, of every tenant, and says how many.
+// Expire deletes the packs of books that are gone or have other content, for every tenant, and returns their number.
 // The scheduler calls it.
 func Expire(ctx context.Context, system *db.DB, media *blob.Store, bucket string) (int, error) {
 	rows, err := system.Pool().Query(ctx, "select distinct tenant_id from page_pack")
@@ -40,7 +40,7 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 	}
 	stale, err := db.List[row](ctx, d, `select k.book_id, k.key from page_pack k
 		left join book b on b.tenant_id = k.tenant_id and b.id = k.book_id and b.fingerprint = k.fingerprint
-		where k.tenant_id = app.tenant() and b.id is null limit 1000`) // as many as one request deletes
+		where k.tenant_id = app.tenant() and b.id is null limit 1000`) // at most what one delete request takes
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 	for i, s := range stale {
 		objects[i], books[i], keys[i] = blob.Object{Key: s.Key}, s.Book, s.Key
 	}
-	// The objects first: a row without one is found again, an object without a row never.
+	// Objects first: a row without an object is found again, an object without a row never.
 	_, refused := media.DeleteAll(ctx, bucket, "", objects)
 	kept := []string{}
 	if left := new(blob.Undeleted); errors.As(refused, &left) {
@@ -61,7 +61,7 @@ func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string) (in
 	return int(n), errors.Join(refused, err)
 }
 
-// remove takes a pack away. The object first: a row without one is found again, an object without a row never.
+// remove deletes a pack. The object first: a row without an object is found again, an object without a row never.
 func remove(ctx context.Context, d *db.DB, media *blob.Store, bucket string, book uuid.UUID, key string) error {
 	if err := media.Delete(ctx, bucket, key); err != nil {
 		return err

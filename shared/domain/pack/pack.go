@@ -27,13 +27,13 @@ import (
 // Maker makes page packs.
 type Maker struct {
 	Database *db.DB
-	Content  *content.Reader // of the library
+	Content  *content.Reader // reads the library
 	Media    *blob.Store
 	Bucket   string
-	Publish  task.Publish // told how far a clean-up is
+	Publish  task.Publish // publishes the progress of a clean-up
 }
 
-// Queue adds the task that makes the pack of a book, unless one is waiting or running.
+// Queue adds the task that makes the pack of a book, unless one is pending or running.
 func Queue(b *pgx.Batch, book uuid.UUID, id *uuid.UUID) error {
 	return task.Add(b, task.Spec{Type: task.PackBook, BookID: &book, DedupeKey: "pack:" + book.String()}, id)
 }
@@ -43,9 +43,9 @@ type bookRow struct {
 	Tenant      uuid.UUID `db:"tenant_id"`
 	Secret      []byte    `db:"secret"`
 	Quota       *int64    `db:"max_rendition_bytes"`
-	Used        int64     `db:"used"` // by packs and renditions; by packs alone where nobody has measured since there is a limit
+	Used        int64     `db:"used"` // by packs and renditions; by packs only if no measurement was made since the limit was set
 	Done        bool      `db:"done"`
-	PackKey     string    `db:"pack_key"` // of the pack that Done speaks of
+	PackKey     string    `db:"pack_key"` // of the pack that Done refers to
 	PackSize    int64     `db:"pack_size"`
 	PackETag    string    `db:"pack_etag"`
 	Key         string    `db:"key"`
@@ -62,13 +62,13 @@ type bookRow struct {
 	CRCs        []int64   `db:"crcs"`
 }
 
-// Result is what the task tells.
+// Result is the result of the task.
 type Result struct {
 	Pages int   `json:"pages"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Pack is the handler of pack_book tasks.
+// Pack handles pack_book tasks.
 func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if h.BookID == nil {
 		return nil, fault.New(fault.BadRequest, "A task of type %s needs a book", task.PackBook)
@@ -82,7 +82,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 		if err != nil || !lost {
 			return Result{}, err
 		}
-		// Without its row readers go straight to the book until the new one is there.
+		// Without the row, requests read the book itself until the new pack is there.
 		if err := remove(ctx, m.Database, m.Media, m.Bucket, *h.BookID, b.PackKey); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	}
 	need := int64(0)
 	for _, e := range entries {
-		need += e.Size // 0 where the page is yet to be drawn
+		need += e.Size // 0 for a page that is not drawn yet
 	}
 	if err := b.fits(max(need, 1)); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	return Result{Pages: places.pages(), Bytes: o.Size}, nil
 }
 
-// find is the book to pack.
+// find returns the book to pack.
 func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
 		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
@@ -130,11 +130,11 @@ func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 	return b, nil
 }
 
-// keep writes the row of a pack whose object is o, and deletes the object that no row names then: that of the pack
-// before, or o itself where there is no room for it or the book has other content by now.
+// keep writes the row of the pack stored as o, and deletes the object that becomes unreferenced: that of the previous
+// pack, or o itself if it exceeds the limit or the book has other content by now.
 func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places places, o blob.Object) (stored bool, err error) {
-	// The statement sees the rows as they were before it: previous is the key that it writes over. Only what gets a row is
-	// counted.
+	// The statement sees the rows before its changes: previous is the key that it overwrites. Only a pack that gets a
+	// row is counted.
 	done, err := db.Get[written](ctx, m.Database, `with room as (
 		  select case when exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
 		    then app.keep_rendition($4) end as fits),
@@ -158,15 +158,15 @@ func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places pla
 	return true, nil
 }
 
-// written is what became of a pack's row.
+// written is the result for a pack's row.
 type written struct {
-	Fits     *bool   `db:"fits"`     // it was written; false: the tenant has no room; nil: the book has other content by now
+	Fits     *bool   `db:"fits"`     // true: written; false: limit exceeded; nil: the book has other content by now
 	Previous *string `db:"previous"` // nil: there was none
 }
 
-// discard deletes an object that no row names: nothing would find it again. It looks first, since the same pack has the
-// same key: another worker may have the task by now and its row written. One that writes it in the moment between has a
-// lost pack, which is made again. What has ended the task does not keep the object from being deleted.
+// discard deletes an unreferenced object, which nothing would find again. It checks first, since the same pack has the
+// same key: another worker may have taken over the task and written the row. A row that is written in the moment
+// between refers to a lost pack, which is made again. The deletion goes on if the task was ended.
 func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string) {
 	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(tenant)))
 	defer cancel()
@@ -182,8 +182,8 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 	}
 }
 
-// lost tells whether the object of a pack is not the one that its row describes: somebody emptied the bucket, or a
-// worker that had lost the task stored it once more. A byte of it says so at the price of one read.
+// lost reports whether the pack's object differs from its row: the bucket was emptied, or a worker that had lost its
+// lease stored it again. Reading one byte tells.
 func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
 	_, err := m.Media.ReadRange(ctx, m.Bucket, blob.Object{Key: b.PackKey, Size: b.PackSize, ETag: b.PackETag}, 0, 1)
 	if blob.Lost(err) {
@@ -192,7 +192,7 @@ func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
 	return false, err
 }
 
-// dear are the pages that no range of their own holds, with their index.
+// dear returns the pages without a byte range of their own, with their indexes.
 func (b *bookRow) dear() (index []int, entries []archive.Entry) {
 	for i, name := range b.Names {
 		e := archive.Entry{Name: name, Offset: b.Offsets[i], Size: b.Sizes[i], Method: uint16(b.Methods[i]), CRC32: uint32(b.CRCs[i])}
@@ -203,7 +203,7 @@ func (b *bookRow) dear() (index []int, entries []archive.Entry) {
 	return index, entries
 }
 
-// fits tells whether the tenant has room for a pack of so many bytes.
+// fits returns an error if a pack of that size exceeds the tenant's limit.
 func (b *bookRow) fits(need int64) error {
 	if b.Quota == nil || b.Used+need <= *b.Quota {
 		return nil
@@ -212,7 +212,7 @@ func (b *bookRow) fits(need int64) error {
 		need, b.Used, *b.Quota)
 }
 
-// places is where each page of the book lies in the pack; -1: not there.
+// places holds the place of each page of the book in the pack; -1: not in it.
 type places struct{ offsets, sizes, crcs []int64 }
 
 func (p places) pages() (n int) {
@@ -224,8 +224,8 @@ func (p places) pages() (n int) {
 	return n
 }
 
-// write stores the pack. A page that is damaged has no place in it, and so have those behind it where the walk ends
-// there: the others need not wait for them. A book of which no page can be read has no pack.
+// write stores the pack. A damaged page gets no place in it, and neither do later ones if the walk ends there: the
+// other pages need not wait for them. A book without any readable page gets no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
 	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
 	for i := range p.offsets {
@@ -243,14 +243,14 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 			if err := z.Flush(); err != nil {
 				return err
 			}
-			if err := b.fits(u.Written()); err != nil { // pages that had to be drawn first may be large
+			if err := b.fits(u.Written()); err != nil { // drawn pages may be large
 				return err
 			}
 			offset, sum := u.Written(), crc32.NewIEEE()
 			size, err := io.Copy(io.MultiWriter(w, sum), content)
 			if isDamage(err) {
 				damage = err
-				return nil // where it was the store that failed, the walk says so
+				return nil // a failure of the store is returned by the walk
 			}
 			n := index[i]
 			p.offsets[n], p.sizes[n], p.crcs[n] = offset, size, int64(sum.Sum32())
@@ -273,7 +273,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 
 func isDamage(err error) bool { return errors.As(err, new(*archive.Error)) }
 
-// objectKey is the object that holds the pack of a book.
+// objectKey returns the key of a book's pack.
 func objectKey(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint string) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s|%s|pack", book, fingerprint)
@@ -281,7 +281,7 @@ func objectKey(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint stri
 	return tenant.String() + "/pack/" + sum[:2] + "/" + sum
 }
 
-// readable says what a failed read of the book means; what trying again may mend stays as it is.
+// readable turns a failed read of the book into the task's error; an error that a retry may fix is returned unchanged.
 func readable(err error) error {
 	var a *archive.Error
 	switch {

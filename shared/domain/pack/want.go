@@ -12,16 +12,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Wanter asks for page packs of books that are being read.
+// Wanter requests page packs of books that are being read.
 type Wanter struct {
 	Database *db.DB
-	Added    task.Added // told that there is a task
+	Added    task.Added // called after a task was added
 
 	asked task.Once
 }
 
-// Want queues the task that makes the pack of a book. It serves a reader who waits for a page: a failure is noted
-// and changes nothing for them.
+// Want queues the task that makes the pack of a book. A reader is waiting for a page: a failure is only logged.
 func (w *Wanter) Want(ctx context.Context, i *page.Index) {
 	err := w.asked.Add(ctx, w.Database, w.Added, i.BookID, func(b *pgx.Batch, id *uuid.UUID) error { return Queue(b, i.BookID, id) })
 	if err != nil {

@@ -19,13 +19,13 @@ type Deleted struct {
 	Message string `json:"message"`
 }
 
-// Updated is the answer to setting several preferences.
+// Updated is the response to setting several preferences.
 type Updated struct {
 	Updated     int          `json:"updated"`
 	Preferences []Preference `json:"preferences"`
 }
 
-// Routes adds the operations on the caller's own preferences.
+// Routes registers the operations on the caller's own preferences.
 func Routes(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user/preferences", ID: "listPreferences",
 		Summary: "All preferences of the current user", Tag: "Preferences", Permission: httpapi.SignedIn},

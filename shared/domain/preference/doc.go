@@ -1,5 +1,4 @@
-// Package preference keeps each user's own settings: a free store of JSON values under dotted keys. Nobody sees
-// another user's.
+// Package preference stores each user's own settings: JSON values under dotted keys. Nobody sees another user's.
 //
 // Tables: preference.
 package preference

@@ -15,12 +15,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Limits of one user's store.
+// Limits per user.
 const (
 	maxKey   = 255
 	maxValue = 64 << 10 // bytes of JSON
 	maxKeys  = 1000
-	maxAll   = 2 << 20 // bytes of all values together, as they are stored: a page of them is loaded at once
+	maxAll   = 2 << 20 // bytes of all values together, as stored: one page loads them at once
 )
 
 var keyShape = lazyregexp.New(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
@@ -53,7 +53,7 @@ func checkValue(field string, value json.RawMessage) error {
 	return nil
 }
 
-// checkAll lists what is wrong with any of the values.
+// checkAll validates all values and lists every error.
 func checkAll(values map[string]json.RawMessage) error {
 	var bad []fault.Field
 	for _, k := range slices.Sorted(maps.Keys(values)) {
@@ -67,7 +67,7 @@ func checkAll(values map[string]json.RawMessage) error {
 	return fault.InvalidFields(bad)
 }
 
-// typeOf names the kind of a JSON value as the interface calls it.
+// typeOf returns the type of a JSON value in the API's terms.
 func typeOf(value json.RawMessage) string {
 	v := bytes.TrimSpace(value)
 	switch {
@@ -78,7 +78,7 @@ func typeOf(value json.RawMessage) string {
 	case v[0] == 't', v[0] == 'f':
 		return "boolean"
 	case v[0] == '-', v[0] >= '0' && v[0] <= '9':
-		if _, err := strconv.ParseInt(string(v), 10, 64); err != nil { // also 1e300, which the database writes out
+		if _, err := strconv.ParseInt(string(v), 10, 64); err != nil { // includes 1e300, which the database writes out
 			return "float"
 		}
 		return "integer"

@@ -37,9 +37,8 @@ func get(ctx context.Context, d *db.DB, key string) (*Preference, error) {
 	return p, nil
 }
 
-// set stores all values or none; field is where they came in the request. One user's values are stored one request
-// after the other, so that several at once do not all find room; what replaces a value needs none but for the bytes it
-// is longer.
+// set stores all values or none; field is their place in the request. Requests of one user are serialized, so that they
+// cannot exceed the limits. A replaced value counts only by the bytes by which it grows.
 func set(ctx context.Context, d *db.DB, field string, values map[string]json.RawMessage) ([]Preference, error) {
 	keys := slices.Sorted(maps.Keys(values))
 	vals := make([]string, len(keys))

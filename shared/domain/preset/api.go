@@ -10,19 +10,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a filter that is kept.
+// IDInput names a stored filter.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// NewBody is a filter to keep.
+// NewBody is a filter to store.
 type NewBody struct {
 	Scope  string `json:"scope" enum:"list,search"`
 	Target string `json:"target" enum:"series,books"`
 	Body
 }
 
-// Routes adds the operations on the filters that the caller keeps.
+// Routes registers the operations on the caller's stored filters.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/filter-presets" + path, ID: id, Summary: summary, Tag: "Filter presets", Permission: httpapi.SignedIn}

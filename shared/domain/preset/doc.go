@@ -1,6 +1,5 @@
-// Package preset keeps filters that users want again: a condition with words to search for and an order, for lists or
-// for searches, of series or of books, in all libraries or in one. What is kept is what the lists would take. Nobody
-// sees another user's.
+// Package preset stores users' filters: a condition with search text and sort order, for lists or searches of series or
+// books, in all libraries or in one. Only filters that the lists would accept are stored. Nobody sees another user's.
 //
 // Tables: filter_preset; locks account.
 package preset

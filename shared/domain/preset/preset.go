@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Preset is a filter that is kept.
+// Preset is a stored filter.
 type Preset struct {
 	ID        uuid.UUID       `json:"id" db:"id"`
 	Name      string          `json:"name" db:"name"`
@@ -26,7 +26,7 @@ type Preset struct {
 	UpdatedAt time.Time       `json:"updatedAt" db:"updated_at"`
 }
 
-// Body is what a filter consists of.
+// Body is the content of a filter.
 type Body struct {
 	Name      string          `json:"name" minLength:"1" maxLength:"100" doc:"Of one scope, target and library no two have the same, in upper or lower case"`
 	LibraryID *uuid.UUID      `json:"libraryId,omitempty" format:"uuid" nullable:"true" doc:"null: for all libraries"`
@@ -35,10 +35,10 @@ type Body struct {
 	Sort      *string         `json:"sort,omitempty" maxLength:"64" nullable:"true"`
 }
 
-// maxCondition is the size of the largest condition that is kept, in bytes.
+// maxCondition is the maximum size of a condition in bytes.
 const maxCondition = 100_000
 
-// check brings the name into its form and tells what of a filter for a target the lists would not take.
+// check normalizes the name and rejects what the lists of target would not accept.
 func (b *Body) check(target string) error {
 	if !book.Printable(&b.Name) {
 		return fault.Invalid("name", "must hold printable characters")

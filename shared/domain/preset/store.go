@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is how many filters a user can keep.
+// most is the maximum number of filters per user.
 const most = 500
 
 const (
@@ -18,7 +18,8 @@ const (
 	mine    = " from filter_preset p where p.tenant_id = app.tenant() and p.account_id = app.account()"
 )
 
-// list are the caller's of a scope and target ("" for any); of a library, where one is named, with those for all.
+// list returns the caller's filters of a scope and target ("" for any); with a library, those for it and for all
+// libraries.
 func list(ctx context.Context, d *db.DB, scope, target string, library *uuid.UUID, limit, offset int) ([]Preset, int64, error) {
 	const these = mine + " and ($1 = '' or p.scope = $1) and ($2 = '' or p.target = $2) and ($3::uuid is null or p.library_id is null or p.library_id = $3)"
 	var b pgx.Batch
@@ -40,7 +41,7 @@ func found(p *Preset, err error) (*Preset, error) {
 	return p, err
 }
 
-// refused explains why the database does not take a filter.
+// refused turns a constraint violation into the error for the client.
 func refused(err error, b *Body) error {
 	switch {
 	case db.Conflict(err, "filter_preset_name"), db.Conflict(err, "filter_preset_global_name"):
@@ -51,7 +52,7 @@ func refused(err error, b *Body) error {
 	return err
 }
 
-// create keeps a filter. Those who keep some at the same time wait for each other, so that none has more than most.
+// create stores a filter. Concurrent requests of one user are serialized, so that they cannot exceed the limit.
 func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*Preset, error) {
 	if err := body.check(target); err != nil {
 		return nil, err
@@ -71,9 +72,9 @@ func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*P
 	return out, nil
 }
 
-// replace gives a filter, whose scope and target stay, another content.
+// replace replaces the content of a filter; scope and target stay.
 func replace(ctx context.Context, d *db.DB, id uuid.UUID, body *Body) (*Preset, error) {
-	// What it is for says which conditions there are, and never changes.
+	// The target decides which conditions are valid, and never changes.
 	p, err := get(ctx, d, id)
 	if err != nil {
 		return nil, err

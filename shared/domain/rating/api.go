@@ -23,13 +23,13 @@ type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// Body is what the caller thinks of a series.
+// Body is the caller's rating of a series.
 type Body struct {
 	Rating int32   `json:"rating" minimum:"1" maximum:"100"`
 	Notes  *string `json:"notes,omitempty" maxLength:"10000" nullable:"true" doc:"Nobody else sees them; without them there are none"`
 }
 
-// Rating is what the caller thinks of a series.
+// Rating is the caller's rating of a series.
 type Rating struct {
 	ID        uuid.UUID `json:"id" db:"id"`
 	SeriesID  uuid.UUID `json:"seriesId" db:"series_id"`
@@ -39,7 +39,7 @@ type Rating struct {
 	UpdatedAt time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// Average is what all users of the tenant think of a series.
+// Average is the average rating of a series by all users of the tenant.
 type Average struct {
 	Average *float64 `json:"average" db:"average" minimum:"1" maximum:"100" doc:"null where nobody has rated it"`
 	Count   int64    `json:"count" db:"count" minimum:"0"`
@@ -50,7 +50,7 @@ const (
 	mine    = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account()"
 )
 
-// Routes adds the operations on what users think of series.
+// Routes registers the operations on ratings.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Ratings", Permission: auth.SeriesRead}
@@ -110,7 +110,8 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, body Body) (*Rating, error
 	return out, nil
 }
 
-// First stores ratings of the caller (1 to 100, by series) of what they have not rated yet, and tells of which series.
+// First stores the caller's ratings (1 to 100, by series) for series that they have not rated yet, and returns those
+// series.
 func First(ctx context.Context, d *db.DB, ratings map[uuid.UUID]int32) ([]uuid.UUID, error) {
 	ids := slices.SortedFunc(maps.Keys(ratings), func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	values := make([]int32, len(ids))

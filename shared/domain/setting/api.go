@@ -20,7 +20,7 @@ type KeyInput struct {
 	Key string `path:"key" maxLength:"255" doc:"Key of the setting, for example application.name"`
 }
 
-// SettingUpdate is a new value and, for the history, why.
+// SettingUpdate is a new value and, for the history, the reason.
 type SettingUpdate struct {
 	Value        Text    `json:"value"`
 	ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
@@ -38,7 +38,7 @@ type handlers struct {
 	bump     func(ctx context.Context, tenant uuid.UUID)
 }
 
-// Routes adds the operations on settings. bump is told after a change, so that nothing remembered outlives it.
+// Routes registers the operations on settings. bump is called after a change, to invalidate caches.
 func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
 	h := &handlers{d, bump}
 	op := func(method, path, id, summary string) httpapi.Op {

@@ -6,9 +6,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Configure stores values by key, all of them or, where one is not possible, none: then the error names it. Keys that
-// there are no settings of are left out. It says how many were stored; whoever calls it must see to it that nothing
-// remembered outlives that.
+// Configure stores values by key, all or none; an error names the invalid one. Unknown keys are ignored. It returns how
+// many were stored; the caller must invalidate caches.
 func Configure(ctx context.Context, d *db.DB, values map[string]Text, reason string) (int, error) {
 	entries := make(SettingValues, 0, len(values))
 	for _, d := range all() {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The types of values. A value is always written as a string; Array is a JSON array of strings.
+// The types of values. A value is always stored as a string; Array is a JSON array of strings.
 const (
 	typeString  = "String"
 	typeInteger = "Integer"
@@ -55,26 +55,26 @@ const (
 	PDFCacheDays         = "pdf_cache.max_age_days"
 )
 
-// definition is what is fixed about a key.
+// definition is the static part of a setting.
 type definition struct {
 	Key         string
 	Category    string
 	Type        string
 	Default     string
-	Min, Max    *int64 // of a number, or of the length of a string in characters
+	Min, Max    *int64 // of a number, or of a string's length in characters
 	Allowed     []string
 	Cron        bool // the value is a cron expression; "" is off
 	Zone        bool // the value is the name of a time zone
-	Segment     bool // the value is a segment of a path; "" is off
+	Segment     bool // the value is a path segment; "" is off
 	Languages   bool // the items of the array are ISO 639-1 codes
 	Public      bool // every signed-in user may read it
 	Description string
 }
 
-// namespace makes the id of a setting from its key.
+// namespace is the UUID namespace of the ids of settings.
 var namespace = uuid.MustParse("6f3b1c52-0d0e-5a53-9a4e-6b1c8f0f7d21")
 
-// id is the same for a key in every installation.
+// id returns the id of a setting, which is the same in every installation.
 func (d *definition) id() uuid.UUID { return uuid.NewSHA1(namespace, []byte(d.Key)) }
 
 func integer(key, category, value string, from, to int64, description string) definition {
@@ -99,7 +99,7 @@ func schedule(key, category, value, description string) definition {
 	return definition{Key: key, Category: category, Type: typeString, Default: value, Max: ptr(100), Cron: true, Description: description}
 }
 
-// all are sorted by key.
+// all returns the definitions sorted by key.
 var all = sync.OnceValue(func() []definition {
 	return sorted(
 		definition{Key: ApplicationName, Category: "Application", Type: typeString, Default: "Longbox", Min: ptr(1), Max: ptr(100),
@@ -154,7 +154,7 @@ func sorted(d ...definition) []definition {
 	return d
 }
 
-// find is the definition of a key, or nil.
+// find returns the definition of a key, or nil.
 func find(key string) *definition {
 	i, ok := slices.BinarySearchFunc(all(), definition{Key: key}, compare)
 	if !ok {

@@ -1,9 +1,9 @@
-// Package setting keeps what a tenant's administrators may change while the server runs: a fixed list of keys,
-// each with a type, a default and bounds. A key without a row has its default. Every write raises the version
-// and leaves a line in the history: who, when, from where and why.
+// Package setting stores what a tenant's administrators may change at run time: a fixed list of keys, each with a type,
+// a default and bounds. A key without a row has its default. Every write increments the version and adds a line to the
+// history: who, when, from where and why.
 //
-// Other slices read a setting in their own batch with Value, Bool or Int, and start what a schedule among them wants
-// with Due. What depends on a setting otherwise follows it with Changed.
+// Other packages read a setting in their own batch with Value, Bool or Int, and start scheduled work with Due. Changed
+// notifies whatever else depends on a setting.
 //
 // Tables: setting, setting_history, setting_schedule; reads tenant.
 package setting

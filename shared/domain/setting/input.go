@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Text is a value as it is sent: a string, or a number or boolean that stands for itself. What is neither, or too long,
-// is no value, and refused where the setting is named.
+// Text is a value as it is sent: a string, or a number or boolean in its JSON spelling. Any other or too long value is
+// invalid, and is rejected together with the name of its setting.
 type Text struct {
 	text  string
 	valid bool
@@ -21,7 +21,7 @@ type Text struct {
 
 const maxText = 64 << 10 // bytes
 
-// UnmarshalJSON takes a string's content and the spelling of a number or boolean.
+// UnmarshalJSON accepts a string, number or boolean.
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var text string
 	switch data = bytes.TrimSpace(data); data[0] {
@@ -39,13 +39,13 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema is a description of the three types.
+// Schema describes the three types.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Description: "The value as a string of at most 64 KiB; a number or boolean is taken as its spelling",
 		Extensions: map[string]any{"type": []string{"string", "number", "boolean"}}}
 }
 
-// read is the value as the setting holds it.
+// read returns the value in its stored form.
 func (t Text) read(d *definition) (string, error) {
 	if !t.valid {
 		return "", errors.New("must be a string of at most 64 KiB, a number, true or false")
@@ -58,15 +58,16 @@ type SettingValue struct {
 	Key   string `json:"key"`
 	Value Text   `json:"value"`
 
-	malformed bool // it stands for what is no value by key, nor a list
+	malformed bool // the input is neither an object nor a list
 }
 
-// SettingValues are values by key, or a list of keys with values. What is neither is refused where the settings are.
+// SettingValues are values by key, or a list of keys with values. Anything else is rejected when the settings are
+// validated.
 type SettingValues []SettingValue
 
 const forms = "is required: an object of values by key, or a list of {key, value}"
 
-// UnmarshalJSON understands both forms.
+// UnmarshalJSON accepts both forms.
 func (e *SettingValues) UnmarshalJSON(data []byte) error {
 	*e = nil
 	if json.Unmarshal(data, (*[]SettingValue)(e)) == nil {
@@ -84,7 +85,7 @@ func (e *SettingValues) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema is a description of the two forms.
+// Schema describes both forms.
 func (SettingValues) Schema(r huma.Registry) *huma.Schema {
 	value := Text{}.Schema(r)
 	one := 1
@@ -95,7 +96,7 @@ func (SettingValues) Schema(r huma.Registry) *huma.Schema {
 	}}}
 }
 
-// writes checks the entries of both members and lists everything that is wrong.
+// writes validates the entries of both fields and lists every error.
 func (u SettingUpdates) writes() ([]write, error) {
 	out := []write{}
 	var bad []fault.Field

@@ -9,21 +9,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Value queues reading a setting of the entered tenant into the caller's batch. dst has the default at once and
-// the tenant's value after the batch ran. A key that does not exist is a mistake in the program and panics.
+// Value adds the read of a setting of the entered tenant to the caller's batch. dst has the default at once, and the
+// tenant's value after the batch has run. An unknown key is a programming error and panics.
 func Value(b *pgx.Batch, key string, dst *string) {
 	*dst = Default(key)
 	db.Value(b, dst, "select value from setting where tenant_id = app.tenant() and key = $1", key)
 }
 
-// SQL is the value of a setting of the entered tenant, its default where there is none, as a text for a statement. A
-// key that does not exist is a mistake in the program and panics.
+// SQL returns an SQL expression for the value of a setting of the entered tenant as text, or its default. An unknown
+// key is a programming error and panics.
 func SQL(key string) string {
 	return "coalesce((select value from setting where tenant_id = app.tenant() and key = '" + key + "'), '" + strings.ReplaceAll(Default(key), "'", "''") + "')"
 }
 
-// Default is the value of a setting that nobody has changed. A key that does not exist is a mistake in the program and
-// panics.
+// Default returns the default of a setting. An unknown key is a programming error and panics.
 func Default(key string) string {
 	return defined(key).Default
 }
@@ -58,7 +57,7 @@ func parsed[T any](b *pgx.Batch, key string, dst *T, parse func(string) (T, erro
 		if err != nil || len(stored) == 0 {
 			return err
 		}
-		// What was stored passed a check; should a later release have narrowed the type, the default holds.
+		// Stored values were validated; if a later release has narrowed the type, the default applies.
 		if v, err := parse(stored[0]); err == nil {
 			*dst = v
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// due is a schedule of a tenant that is met for the first time, or whose time has come.
+// due is a tenant's schedule that is new or due.
 type due struct {
 	Tenant uuid.UUID `db:"tenant_id"`
 	Cron   string    `db:"value"`
@@ -22,17 +22,17 @@ type due struct {
 	Known  bool      `db:"known"`
 }
 
-// made is what a row of setting_schedule is made of: the schedule, and the time zone of the tenant where it has set
-// one. The row holds while both are as they were.
+// made is what a row of setting_schedule is computed from: the schedule, and the tenant's time zone if set. The row is
+// valid while both are unchanged.
 const (
 	made   = "concat_ws(' ', s.value, z.value)"
 	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + SchedulerZone + "' "
 )
 
-// Add queues the statement that adds a task with a fresh id; id becomes that, or the one of the task there is already.
+// Add adds the statement that adds a task with the id fresh; id receives it, or the id of the existing task.
 type Add func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error
 
-// In adds the task in a transaction, and tells whether there was none yet.
+// In adds the task in a transaction, and reports whether there was none yet.
 func (add Add) In(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var b pgx.Batch
 	var id uuid.UUID
@@ -44,13 +44,13 @@ func (add Add) In(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return err == nil && id == fresh, err
 }
 
-// Due adds a task for every tenant whose schedule, the setting of that key, has come, unless the setting named by on,
-// where one is named, is false, and tells how many; one that is unfinished is not doubled. Several schedulers may call
-// it at once: the next time is set in the transaction that adds the task.
+// Due adds a task for every tenant whose schedule, the setting key, is due, and returns their number. Tenants whose
+// setting on (if not "") is false are skipped, and an unfinished task is not duplicated. Concurrent calls are safe: the
+// next time is set in the transaction that adds the task.
 //
-// A schedule is in the tenant's time zone and counts from when a scheduler meets it, or the zone is another. What was
-// due while no scheduler ran, or while the tenant was suspended, is started once; what was due while it was off, not at
-// all.
+// A schedule is in the tenant's time zone and counts from when a scheduler first sees it, or sees a new zone. Runs
+// missed while no scheduler ran, or while the tenant was suspended, are started once; runs missed while the schedule
+// was off are not.
 func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add Add) (int, error) {
 	_, err := system.Pool().Exec(ctx, `delete from setting_schedule d where d.key = $1 and not exists (
 		select from setting s`+ofZone+`where s.tenant_id = d.tenant_id and s.key = d.key and d.cron = `+made+` and not exists (
@@ -72,8 +72,8 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add 
 		order by d.next_at nulls last limit 1000`, key, on, now)
 }
 
-// EachDue calls start for what a query over all tenants finds to be due, and tells how many tasks that started. What
-// fails for one keeps none of the others from theirs.
+// EachDue calls start for each row of a query over all tenants, and returns how many tasks were started. A failure of
+// one does not affect the others.
 func EachDue[T any](ctx context.Context, system *db.DB, what string, start func(T) (bool, error), sql string, args ...any) (int, error) {
 	rows, err := system.Pool().Query(ctx, sql, args...)
 	if err != nil {
@@ -95,7 +95,7 @@ func EachDue[T any](ctx context.Context, system *db.DB, what string, start func(
 	return started, failures
 }
 
-// next sets when the schedule is next due, and adds the task that is due now.
+// next computes when the schedule is next due, and adds the task if it is due now.
 func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, add Add) (started bool, err error) {
 	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
@@ -119,14 +119,14 @@ func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time,
 	return started && err == nil, err
 }
 
-// FollowAgain has the next call of Changed call follow for the entered tenant once more: for what was made while the
-// setting of that key was read, or changed, and follow could not see.
+// FollowAgain makes the next call of Changed call follow for the entered tenant once more: for rows that were created
+// while the setting was read or changed, and that follow could not see.
 func FollowAgain(b *pgx.Batch, key string) {
 	b.Queue("delete from setting_schedule where tenant_id = app.tenant() and key = $1", key)
 }
 
-// Changed calls follow for every tenant whose setting of that key has another value than when it was last called, in
-// the transaction that notes the value. Several schedulers may call it at once.
+// Changed calls follow for every tenant whose setting has changed since the last call, in the transaction that records
+// the value. Concurrent calls are safe.
 func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx context.Context, tx pgx.Tx, value string) error) error {
 	rows, err := system.Pool().Query(ctx, `select s.tenant_id, s.value from setting s
 		left join setting_schedule d on d.tenant_id = s.tenant_id and d.key = s.key

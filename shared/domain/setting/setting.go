@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Setting is a setting with its value in this tenant, written as a string whatever its type.
+// Setting is a setting with its value in this tenant, as a string regardless of its type.
 type Setting struct {
 	ID            uuid.UUID  `json:"id"`
 	Key           string     `json:"key"`
@@ -48,7 +48,7 @@ type Branding struct {
 	ApplicationName string `json:"applicationName"`
 }
 
-// record is a setting that was written at least once.
+// record is the row of a setting that was written at least once.
 type record struct {
 	Key       string     `db:"key"`
 	Value     string     `db:"value"`
@@ -57,7 +57,7 @@ type record struct {
 	UpdatedBy *uuid.UUID `db:"updated_by"`
 }
 
-// with joins a definition and its record; since is when a setting without one got its default.
+// with joins a definition and its record; since is the time of a default.
 func (d *definition) with(r *record, since time.Time) Setting {
 	s := Setting{ID: d.id(), Key: d.Key, Value: d.Default, ValueType: d.Type, Category: d.Category, Description: d.Description,
 		DefaultValue: d.Default, MinValue: d.Min, MaxValue: d.Max, AllowedValues: d.Allowed, Version: 1, UpdatedAt: since}
@@ -67,7 +67,7 @@ func (d *definition) with(r *record, since time.Time) Setting {
 	return s
 }
 
-// from is with, the record being one of many.
+// from is with for a record in a map.
 func (d *definition) from(records map[string]record, since time.Time) Setting {
 	if r, ok := records[d.Key]; ok {
 		return d.with(&r, since)

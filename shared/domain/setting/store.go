@@ -13,7 +13,7 @@ import (
 
 const columns = "key, value, version, updated_at, updated_by"
 
-// written are the settings with a row, by key (all, or those named), and when the tenant was made.
+// written returns the rows of the settings (all, or those in keys) by key, and when the tenant was created.
 func written(ctx context.Context, d *db.DB, keys []string) (map[string]record, time.Time, error) {
 	var b pgx.Batch
 	var rows []record
@@ -30,15 +30,15 @@ func written(ctx context.Context, d *db.DB, keys []string) (map[string]record, t
 	return out, since, nil
 }
 
-// write is one value to store, already checked.
+// write is one validated value to store.
 type write struct {
 	definition *definition
 	value      string
 }
 
-// store writes all values or none, each with a line of history. Writers of one tenant's settings queue up, so
-// that the old value in the history is the one that was replaced; the time is that of the turn, not that of the wait
-// for it.
+// store writes all values or none, each with a line of history. Writers of one tenant are serialized, so that the old
+// value in the history is the one that was replaced. The time is when the writer's turn came, not when it began to
+// wait.
 func store(ctx context.Context, d *db.DB, writes []write, reason *string) ([]Setting, error) {
 	ids, keys := make([]uuid.UUID, len(writes)), make([]string, len(writes))
 	values, defaults := make([]string, len(writes)), make([]string, len(writes))
@@ -88,7 +88,7 @@ type historyRow struct {
 	IPAddress    *string    `db:"ip_address"`
 }
 
-// history is a page of the changes of a setting, newest first, and how many there are.
+// history returns a page of the changes of a setting, newest first, and their total.
 func history(ctx context.Context, d *db.DB, def *definition, p httpapi.Paging) ([]Change, int64, error) {
 	var b pgx.Batch
 	var rows []historyRow

@@ -23,12 +23,12 @@ const (
 	maxItemLength = 200 // characters
 )
 
-// ownPaths are where the interface itself begins.
+// ownPaths are the first path segments of the API itself.
 var ownPaths = []string{"api", "cdn", "health", "koreader", "opds"}
 
 func compare(a, b definition) int { return cmp.Compare(a.Key, b.Key) }
 
-// normalize checks a value and returns the form to store: what is wrong and what would be right, otherwise.
+// normalize validates a value and returns its stored form. The error says what is wrong and what would be valid.
 func (d *definition) normalize(value string) (string, error) {
 	if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
 		return "", errors.New("must be valid UTF-8 without NUL")
@@ -65,7 +65,7 @@ func (d *definition) float(value string) (string, error) {
 	if err != nil || strings.ContainsAny(value, "xX_") || math.IsNaN(f) || f < float64(*d.Min) || f > float64(*d.Max) {
 		return "", fmt.Errorf("must be a number from %d to %d, is %q", *d.Min, *d.Max, shorten(value))
 	}
-	return strconv.FormatFloat(f+0, 'f', -1, 64), nil // -0 is 0
+	return strconv.FormatFloat(f+0, 'f', -1, 64), nil // -0 becomes 0
 }
 
 func (d *definition) text(value string) (string, error) {
@@ -107,7 +107,7 @@ func (d *definition) array(value string) (string, error) {
 		if n := utf8.RuneCountInString(item); n == 0 || n > maxItemLength {
 			return "", fmt.Errorf("every item must have 1 to %d characters", maxItemLength)
 		}
-		if strings.ContainsFunc(item, naming.Hidden) { // also where it is written as an escape, which the database does not read
+		if strings.ContainsFunc(item, naming.Hidden) { // including escapes, which the database does not decode
 			return "", errors.New("no item must contain control characters, or such that turn the direction of text")
 		}
 		if d.Languages && !language.IsCode(item) {

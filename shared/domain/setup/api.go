@@ -29,7 +29,7 @@ type InitializeInput struct {
 	}
 }
 
-// ConfigureInput is what an administrator chooses right after the first sign-in.
+// ConfigureInput holds the settings that an administrator chooses right after the first sign-in.
 type ConfigureInput struct {
 	Body struct {
 		Settings          map[string]setting.Text `json:"settings,omitempty" maxProperties:"200" doc:"Values by key, as of /admin/settings; unknown keys are left out"`
@@ -37,14 +37,14 @@ type ConfigureInput struct {
 	}
 }
 
-// Configured says how many settings were stored.
+// Configured is the number of settings that were stored.
 type Configured struct {
 	SettingsConfigured int    `json:"settingsConfigured"`
 	Message            string `json:"message"`
 }
 
-// Routes adds the operations that need no user yet, and the choice of the first settings. bump is told after those were
-// changed, so that nothing remembered outlives it.
+// Routes registers the operations that need no user yet, and the choice of the first settings. bump is called after
+// these were changed, to invalidate caches.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID)) {
 	httpapi.Register(a, httpapi.Op{Method: "PATCH", Path: "/api/v1/setup/settings", ID: "setupSettings",
 		Summary: "Choose the first settings: all that are known are stored, or none", Tag: "Setup", Permission: auth.SystemAdmin},

@@ -35,7 +35,7 @@ func status(ctx context.Context, d *db.DB) (*Status, error) {
 
 const specials = `!@#$%^&*(),.?":{}|<>`
 
-// checkStrength asks more of the first administrator's password than its length; it says what is missing.
+// checkStrength checks the first administrator's password for more than its length, and lists what is missing.
 func checkStrength(password string) []fault.Field {
 	var missing []string
 	need := func(ok bool, what string) {
@@ -56,8 +56,8 @@ func checkStrength(password string) []fault.Field {
 
 var errDone = fault.New(fault.BadRequest, "This server is set up already; sign in, or ask an administrator for an account")
 
-// CreateAdmin makes the first administrator from the server's own configuration; it does nothing when there is
-// a user. The e-mail address is one at localhost.localdomain. ctx is in the tenant.
+// CreateAdmin creates the first administrator from the server's own configuration; it does nothing if there is a user.
+// The e-mail address is at localhost.localdomain. ctx is in the tenant.
 func CreateAdmin(ctx context.Context, d *db.DB, username, password string) error {
 	n := account.New{Username: username, Email: account.LocalAddress(username), Password: password}
 	s, err := status(ctx, d)

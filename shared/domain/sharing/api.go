@@ -11,18 +11,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a sharing tag, a group, a series or a user.
+// IDInput names a sharing tag, group, series or user.
 type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// ListInput names what something is listed of.
+// ListInput names the owner of a list.
 type ListInput struct {
 	IDInput
 	httpapi.Paging
 }
 
-// TagInput names a sharing tag of something.
+// TagInput names a sharing tag of a series, user or group.
 type TagInput struct {
 	IDInput
 	TagID uuid.UUID `path:"tagId" format:"uuid"`
@@ -34,48 +34,48 @@ type MemberInput struct {
 	UserID uuid.UUID `path:"userId" format:"uuid"`
 }
 
-// NewBody is a sharing tag or a group to make.
+// NewBody is a sharing tag or group to create.
 type NewBody struct {
 	Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"No other has it, in upper or lower case"`
 	Description *string `json:"description,omitempty" maxLength:"1000" nullable:"true"`
 }
 
-// ChangeBody is what a sharing tag or a group gets; what is absent stays.
+// ChangeBody changes a sharing tag or group; an absent field stays.
 type ChangeBody struct {
 	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" doc:"No other has it, in upper or lower case"`
 	Description httpapi.Optional[string] `json:"description,omitempty" maxLength:"1000" doc:"null for none"`
 }
 
-// GrantBody is a tag that somebody is allowed or denied.
+// GrantBody allows or denies a tag.
 type GrantBody struct {
 	SharingTagID uuid.UUID `json:"sharingTagId" format:"uuid"`
 	AccessMode   string    `json:"accessMode" enum:"allow,deny"`
 }
 
-// SeriesTagBody is a tag that a series gets.
+// SeriesTagBody is a tag to add to a series.
 type SeriesTagBody struct {
 	SharingTagID uuid.UUID `json:"sharingTagId" format:"uuid"`
 }
 
-// SeriesTagsBody are all that a series shall have.
+// SeriesTagsBody are all tags of a series.
 type SeriesTagsBody struct {
 	SharingTagIDs []uuid.UUID `json:"sharingTagIds" nullable:"false" maxItems:"100"`
 }
 
-// MembersBody are users who join a group.
+// MembersBody are users to add to a group.
 type MembersBody struct {
 	UserIDs []uuid.UUID `json:"userIds" nullable:"false" minItems:"1" maxItems:"100"`
 }
 
-// service is what the operations work with. told is called after a change of what somebody may see.
+// service holds the dependencies of the operations. told is called after a change of what somebody may see.
 type service struct {
 	database *db.DB
 	publish  task.Publish
 	told     func(ctx context.Context, tenant uuid.UUID)
 }
 
-// Routes adds the operations on sharing tags, who is allowed or denied them, and access groups. bump is called after a
-// change of what somebody may see.
+// Routes registers the operations on sharing tags, grants and access groups. bump is called after a change of what
+// somebody may see.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx context.Context, tenant uuid.UUID)) {
 	s := &service{d, publish, bump}
 	s.tagRoutes(a)
@@ -89,7 +89,7 @@ func operation(method, path, id, summary string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Sharing", Permission: auth.SystemAdmin}
 }
 
-// bump tells every process that somebody may see more or less, unless nothing came of it.
+// bump tells every process that permissions have changed, unless the change failed.
 func (s *service) bump(ctx context.Context, err error) error {
 	if err == nil {
 		s.told(ctx, httpapi.TenantOf(ctx).ID)

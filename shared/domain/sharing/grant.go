@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Grant is a sharing tag that somebody is allowed or denied.
+// Grant allows or denies a sharing tag.
 type Grant struct {
 	SharingTagID   uuid.UUID `json:"sharingTagId" db:"sharing_tag_id"`
 	SharingTagName string    `json:"sharingTagName" db:"sharing_tag_name"`
@@ -25,19 +25,19 @@ type UserGrant struct {
 	Grant
 }
 
-// UserGrants are what a user is allowed and denied, by the tags' names.
+// UserGrants are a user's direct grants, by the tags' names.
 type UserGrants struct {
 	UserID uuid.UUID   `json:"userId"`
 	Grants []UserGrant `json:"grants" nullable:"false"`
 }
 
-// EffectiveGrants are what counts for a user, by the tags' names.
+// EffectiveGrants are the grants that apply to a user, by the tags' names.
 type EffectiveGrants struct {
 	UserID uuid.UUID        `json:"userId"`
 	Grants []EffectiveGrant `json:"grants" nullable:"false"`
 }
 
-// EffectiveGrant is a sharing tag that counts as allowed or denied.
+// EffectiveGrant is a sharing tag that is effectively allowed or denied.
 type EffectiveGrant struct {
 	SharingTagID   uuid.UUID `json:"sharingTagId"`
 	SharingTagName string    `json:"sharingTagName"`
@@ -45,14 +45,14 @@ type EffectiveGrant struct {
 	Sources        []Source  `json:"sources" nullable:"false" doc:"Who says so"`
 }
 
-// Source is where a grant comes from.
+// Source is the origin of a grant.
 type Source struct {
 	Kind      string     `json:"kind" enum:"direct,group"`
 	GroupID   *uuid.UUID `json:"groupId"`
 	GroupName *string    `json:"groupName"`
 }
 
-// grantee is who a grant can be of.
+// grantee is a kind of owner of grants.
 type grantee struct{ table, column, what string }
 
 var (
@@ -66,13 +66,13 @@ func (w grantee) queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from "+w.table+" where tenant_id = app.tenant() and id = $1)", id)
 }
 
-// queue adds the query for the grants of one to a batch.
+// queue adds the select of an owner's grants to a batch.
 func (w grantee) queue(b *pgx.Batch, dst *[]UserGrant, id uuid.UUID) {
 	db.All(b, dst, "select "+grantColumns+` from sharing_grant g join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
 		where g.tenant_id = app.tenant() and g.`+w.column+" = $1 order by lower(t.name)", id)
 }
 
-// grant allows or denies one a tag, in the place of what was said of it before.
+// grant allows or denies an owner a tag, replacing an earlier grant.
 func (w grantee) grant(ctx context.Context, d *db.DB, id uuid.UUID, in GrantBody) (UserGrant, error) {
 	var b pgx.Batch
 	var exists bool
@@ -104,7 +104,7 @@ func (w grantee) revoke(ctx context.Context, d *db.DB, id, tag uuid.UUID) error 
 	return err
 }
 
-// QueueGrants adds the query for what a user is allowed and denied, not by a group, to a batch.
+// QueueGrants adds the select of a user's direct grants to a batch.
 func QueueGrants(b *pgx.Batch, dst *[]UserGrant, user uuid.UUID) { users.queue(b, dst, user) }
 
 func userGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*UserGrants, error) {
@@ -122,7 +122,7 @@ func userGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*UserGrants, err
 	return out, nil
 }
 
-// said is a grant of a user with where it comes from.
+// said is a grant of a user with its origin.
 type said struct {
 	Tag       uuid.UUID  `db:"sharing_tag_id"`
 	Name      string     `db:"name"`
@@ -131,7 +131,7 @@ type said struct {
 	GroupName *string    `db:"group_name"`
 }
 
-// effectiveGrants says what app.enter makes of the grants of a user.
+// effectiveGrants returns a user's grants as app.enter evaluates them.
 func effectiveGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*EffectiveGrants, error) {
 	var b pgx.Batch
 	var exists bool
@@ -159,7 +159,7 @@ func effectiveGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*EffectiveG
 		switch {
 		case n < 0 || out.Grants[n].SharingTagID != s.Tag:
 			out.Grants = append(out.Grants, EffectiveGrant{s.Tag, s.Name, s.Mode, []Source{source}})
-		case out.Grants[n].AccessMode == s.Mode: // what denies comes first, and then nobody allows
+		case out.Grants[n].AccessMode == s.Mode: // a deny comes first and overrides every allow
 			out.Grants[n].Sources = append(out.Grants[n].Sources, source)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// GroupDetails is an access group with all that is in it.
+// GroupDetails is the full record of an access group.
 type GroupDetails struct {
 	Group
 	Grants       []Grant       `json:"grants" nullable:"false" doc:"By the tags' names"`
@@ -52,7 +52,7 @@ func groupDetails(ctx context.Context, d *db.DB, id uuid.UUID) (*GroupDetails, e
 	return out, nil
 }
 
-// groupsOf are the groups that a user belongs to.
+// groupsOf returns the groups of a user.
 func groupsOf(ctx context.Context, d *db.DB, user uuid.UUID) ([]GroupSummary, error) {
 	var b pgx.Batch
 	var exists bool
@@ -69,7 +69,7 @@ func groupsOf(ctx context.Context, d *db.DB, user uuid.UUID) ([]GroupSummary, er
 	return out, nil
 }
 
-// addMembers lets users join a group, all or none: NotFound where one of them is unknown.
+// addMembers adds users to a group, all or none: NotFound if one is unknown.
 func addMembers(ctx context.Context, d *db.DB, group uuid.UUID, joining []uuid.UUID) ([]Member, error) {
 	var b pgx.Batch
 	var exists bool

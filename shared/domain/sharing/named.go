@@ -22,7 +22,7 @@ type Tag struct {
 	UpdatedAt   time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// TagSummary is a sharing tag as a series has it.
+// TagSummary is a sharing tag of a series.
 type TagSummary struct {
 	ID          uuid.UUID `json:"id" db:"id"`
 	Name        string    `json:"name" db:"name"`
@@ -38,17 +38,17 @@ type Group struct {
 	UpdatedAt   time.Time `json:"updatedAt" db:"updated_at"`
 }
 
-// GroupSummary is an access group as a user has it.
+// GroupSummary is an access group of a user.
 type GroupSummary struct {
 	ID          uuid.UUID `json:"id" db:"id"`
 	Name        string    `json:"name" db:"name"`
 	Description *string   `json:"description" db:"description"`
 }
 
-// most is how many sharing tags, and how many access groups, a tenant can have.
+// most is the maximum number of sharing tags, and of access groups, per tenant.
 const most = 1000
 
-// named is a table of what has a name and a description; T is its record.
+// named is a table of things with a name and a description; T is the record.
 type named[T any] struct {
 	table, what string
 	columns     string // of a row n
@@ -73,7 +73,7 @@ func (k named[T]) list(ctx context.Context, d *db.DB, limit, offset int) ([]T, i
 	return page, total, d.Run(ctx, &b)
 }
 
-// queue adds the query for one to a batch; nil where there is none.
+// queue adds the select of one to a batch; dst is nil if there is none.
 func (k named[T]) queue(b *pgx.Batch, dst **T, id uuid.UUID) {
 	db.One(b, dst, "select "+k.columns+" from "+k.table+" n where n.tenant_id = app.tenant() and n.id = $1", id)
 }
@@ -99,7 +99,7 @@ func (k named[T]) found(out *T, err error) (*T, error) {
 	return out, nil
 }
 
-// refused explains why the database does not take a name.
+// refused turns a unique violation into the error for the client.
 func (k named[T]) refused(err error, name string) error {
 	if db.Conflict(err, k.table+"_name") {
 		return fault.Taken("name", "Another %s is already named %s", strings.ToLower(k.what), name)
@@ -107,7 +107,7 @@ func (k named[T]) refused(err error, name string) error {
 	return err
 }
 
-// create makes one. Those who make some at the same time wait for each other, so that there are never more than most.
+// create creates one. Concurrent calls are serialized, so that they cannot exceed the limit.
 func (k named[T]) create(ctx context.Context, d *db.DB, in *NewBody) (*T, error) {
 	if !book.Printable(&in.Name) {
 		return nil, errName
@@ -133,7 +133,7 @@ func (k named[T]) create(ctx context.Context, d *db.DB, in *NewBody) (*T, error)
 
 var errName = fault.Invalid("name", "must hold printable characters")
 
-// update changes what is sent.
+// update changes the fields that were sent.
 func (k named[T]) update(ctx context.Context, d *db.DB, id uuid.UUID, in ChangeBody) (*T, error) {
 	name := in.Name.Or("")
 	if in.Name.Set && !book.Printable(&name) {

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// OIDCMapping lets those who are in a group of the identity provider join an access group when they sign in.
+// OIDCMapping adds members of a group of the identity provider to an access group when they sign in.
 type OIDCMapping struct {
 	ID            uuid.UUID `json:"id" db:"id"`
 	OIDCGroupName string    `json:"oidcGroupName" db:"oidc_group_name"`
@@ -31,7 +31,7 @@ type OIDCMappingInput struct {
 	MappingID uuid.UUID `path:"mappingId" format:"uuid"`
 }
 
-// mostMappings is how many an access group can have.
+// mostMappings is the maximum number of mappings per access group.
 const mostMappings = 100
 
 // The sources of memberships.
@@ -67,7 +67,7 @@ func queueMappings(b *pgx.Batch, dst *[]OIDCMapping, group uuid.UUID) {
 	db.All(b, dst, "select id, oidc_group_name, created_at from access_group_oidc_mapping where tenant_id = app.tenant() and group_id = $1 order by oidc_group_name", group)
 }
 
-// addMapping adds one. Those who add some to the same group at the same time wait for each other.
+// addMapping adds a mapping. Concurrent calls for one group are serialized.
 func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*OIDCMapping, error) {
 	if !book.Printable(&name) {
 		return nil, fault.Invalid("oidcGroupName", "must hold printable characters")
@@ -98,9 +98,9 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 	return out, nil
 }
 
-// QueueMembership makes a user, who is in these groups of an identity provider, a member of just the access groups that
-// these are mapped to. Memberships that people or another provider gave stay: nobody gets around what a group keeps
-// from them by signing in at a provider that does not know it. changed counts what that changes.
+// QueueMembership syncs a user's memberships with the access groups to which the given groups of an identity provider
+// are mapped. Memberships that people or another provider have set stay: signing in at a provider that does not know a
+// group must not lift its restrictions. changed counts the changes.
 func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, changed *int64) {
 	db.Value(b, changed, `with wanted as (
 		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),

@@ -18,8 +18,8 @@ func queueSeriesTags(b *pgx.Batch, dst *[]TagSummary, series uuid.UUID) {
 		where x.tenant_id = app.tenant() and x.series_id = $1 order by lower(t.name)`, series)
 }
 
-// queueLibrary adds the query for the library of a series, which stays until the end of the transaction; nil where
-// there is no such series. Whoever writes the tags of a series does so first.
+// queueLibrary reads the library of a series and locks the series until the end of the transaction; dst is nil if there
+// is no such series. Every writer of a series' tags does so first.
 func queueLibrary(b *pgx.Batch, dst **uuid.UUID, series uuid.UUID) {
 	db.Value(b, dst, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series)
 }
@@ -39,8 +39,7 @@ func seriesTags(ctx context.Context, d *db.DB, series uuid.UUID) ([]TagSummary, 
 	return out, nil
 }
 
-// changed tells everybody that a series may be seen by others than before; library is nil where there is no such
-// series.
+// changed publishes that the visibility of a series has changed; a nil library means that there is no such series.
 func (s *service) changed(ctx context.Context, series uuid.UUID, library *uuid.UUID) error {
 	if library == nil {
 		return fault.Missing("Series")
@@ -51,7 +50,7 @@ func (s *service) changed(ctx context.Context, series uuid.UUID, library *uuid.U
 	return nil
 }
 
-// replaceSeriesTags gives a series just these tags; BadRequest where there is none of them, and nothing is changed.
+// replaceSeriesTags sets the tags of a series; BadRequest, without any change, if one does not exist.
 func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids []uuid.UUID) ([]TagSummary, error) {
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	ids = slices.Compact(ids)
@@ -63,7 +62,7 @@ func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids [
 	var out []TagSummary
 	queueLibrary(&b, &library, series)
 	db.Values(&b, &unknown, "select u.id from unnest($1::uuid[]) u(id) where not exists (select from sharing_tag t where t.tenant_id = app.tenant() and t.id = u.id)", ids)
-	// One statement: after the first of two the caller might not see the series any more.
+	// One statement: after the first of two the caller might no longer see the series.
 	b.Queue("with gone as (delete from series_sharing_tag where tenant_id = app.tenant() and series_id = $1 and sharing_tag_id <> all($2)"+there+`)
 		insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select app.tenant(), $1, t.id from sharing_tag t
 		where t.tenant_id = app.tenant() and t.id = any($2)`+there+" order by t.id on conflict do nothing", series, ids)
@@ -77,7 +76,7 @@ func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids [
 	return out, s.changed(ctx, series, library)
 }
 
-// addSeriesTag gives a series one more tag, and tells which it has then.
+// addSeriesTag adds a tag to a series, and returns all its tags.
 func (s *service) addSeriesTag(ctx context.Context, series, tag uuid.UUID) ([]TagSummary, error) {
 	var b pgx.Batch
 	var library *uuid.UUID

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// How far ahead a task can be put off, and how many of a tenant: whoever looks for one that is due passes them.
+// How far ahead a task can be scheduled, and how many per tenant: every search for due tasks passes over them.
 const (
 	latest    = 366 * 24 * time.Hour
 	mostLater = 1000
@@ -28,7 +28,7 @@ type Body struct {
 	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Not before this time, at most a year ahead; null is now. Not for scan_library and refresh_library_metadata, which have schedules"`
 }
 
-// TaskType is the type of a task and what it is about. What does not belong to the type must be absent or null.
+// TaskType is the type of a task and its parameters. Parameters of other types must be absent or null.
 type TaskType struct {
 	Type        string      `json:"type" enum:"scan_library,purge_deleted,analyze_book,analyze_series,analyze_library,reprocess_series_title,reprocess_series_titles,renumber_series,renumber_series_batch,generate_thumbnail,generate_thumbnails,generate_series_thumbnail,generate_series_thumbnails,find_duplicates,plugin_auto_match,refresh_library_metadata,backfill_tracking_from_metadata,cleanup_orphaned_files,cleanup_pdf_cache"`
 	LibraryID   *uuid.UUID  `json:"libraryId,omitempty" nullable:"true" format:"uuid"`
@@ -44,7 +44,7 @@ type TaskType struct {
 	SourceScope *string     `json:"sourceScope,omitempty" nullable:"true" maxLength:"64" doc:"Of plugin_auto_match; changes nothing"`
 }
 
-// Routes adds the operation that starts a task of any type that people may start.
+// Routes registers the operation that starts a task of any type that people may start.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	s := &starter{d, publish, added}
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/tasks", ID: "createTask", Tag: "Tasks", Permission: auth.TasksWrite,

@@ -1,6 +1,5 @@
-// Package starter starts tasks that people name by their type, with what they are about (POST /tasks). Each is the task
-// that an operation of its own starts, and needs the permission of that as well; what waits or runs already is not
-// started twice.
+// Package starter starts tasks by type and target (POST /tasks). Each is also started by an operation of its own, and
+// requires that operation's permission as well; a pending or running task is not started twice.
 //
-// Tables: none; adds tasks as the slices do.
+// Tables: none; adds tasks through the other packages.
 package starter

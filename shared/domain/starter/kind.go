@@ -14,12 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// kind is a type of tasks that people can start.
+// kind is a type of task that people can start.
 type kind struct {
-	needs      []string // what it is about
-	takes      []string // what may be said besides
-	permission string   // that its own operation needs
-	// all tells whether it is for those alone who see every series; nil for none.
+	needs      []string // required parameters
+	takes      []string // optional parameters
+	permission string   // of its own operation
+	// all reports whether the task requires that the caller sees every series; nil for never.
 	all   func(*TaskType) bool
 	start func(ctx context.Context, s *starter, in *Body) (*task.Started, error)
 }
@@ -69,14 +69,14 @@ var kinds = map[string]kind{
 
 func always(*TaskType) bool { return true }
 
-// simple is a type that is about one thing, and of which nothing else is said.
+// simple is a type with one parameter.
 func simple(typ, about, permission string) kind {
 	return kind{needs: []string{about}, permission: permission, start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
 		return s.add(ctx, in, task.Spec{Type: typ, DedupeKey: typ + ":"}, in.TaskType.target())
 	}}
 }
 
-// covers is a type that makes covers, of the first that is named of what it takes, or of all.
+// covers is a type that makes covers, for the first given parameter, or for all.
 func covers(typ string, needs []string, takes ...string) kind {
 	return kind{needs: needs, takes: append(takes, "force"), permission: auth.TasksWrite,
 		start: func(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
@@ -92,7 +92,7 @@ func startScan(ctx context.Context, s *starter, in *Body) (*task.Started, error)
 	return scan.Request(ctx, s.database, s.publish, s.added, *in.TaskType.LibraryID, scan.Params{Mode: mode}, in.Priority)
 }
 
-// startAnalysis analyses a book that never was, or with force again.
+// startAnalysis analyses a book that was never analysed; with force, any book.
 func startAnalysis(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
 	id := *in.TaskType.BookID
 	if in.TaskType.Force != nil && *in.TaskType.Force {
@@ -118,7 +118,7 @@ func startMatch(ctx context.Context, s *starter, in *Body) (*task.Started, error
 	if err != nil {
 		return nil, err
 	}
-	if len(out.TaskIDs) == 0 { // it ended meanwhile
+	if len(out.TaskIDs) == 0 { // it has ended meanwhile
 		return nil, fault.New(fault.Conflict, "The task ended before it could be named; see the series")
 	}
 	return &task.Started{TaskID: out.TaskIDs[0], Message: "The task is queued"}, nil
@@ -130,10 +130,10 @@ func (s *starter) add(ctx context.Context, in *Body, spec task.Spec, t task.Targ
 	return task.Start(ctx, s.database, s.added, spec, t, "The task is queued")
 }
 
-// as makes of a task what is wanted of when it runs.
+// as sets priority and time.
 func (in *Body) as(spec *task.Spec) { spec.Priority, spec.At = in.Priority, in.ScheduledFor }
 
-// target is the first that is named, the narrowest first, or everything.
+// target returns the narrowest target among the parameters, or everything.
 func (t *TaskType) target() task.Target {
 	switch {
 	case t.BookID != nil:
@@ -150,7 +150,7 @@ func (t *TaskType) target() task.Target {
 	return task.OfAll()
 }
 
-// said are the names of what is said of a task.
+// said returns the names of the given parameters.
 func (t *TaskType) said() (names []string) {
 	for _, m := range []struct {
 		name string
@@ -164,7 +164,7 @@ func (t *TaskType) said() (names []string) {
 	return names
 }
 
-// check refuses what the type does not take, and what it lacks.
+// check rejects superfluous and missing parameters.
 func (k kind) check(t *TaskType) error {
 	var bad []fault.Field
 	said := t.said()

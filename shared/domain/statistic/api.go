@@ -11,10 +11,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// span is how long before its end a span begins that says nothing else.
+// span is the default length of the period.
 const span = 90 * 24 * time.Hour
 
-// Input says which statistics are asked for.
+// Input selects the statistics.
 type Input struct {
 	From        time.Time `query:"from" doc:"Without it, or with the first moment of the year 1, 90 days before to"`
 	To          time.Time `query:"to" doc:"Not with it; without it now"`
@@ -23,7 +23,7 @@ type Input struct {
 	Sort        string    `query:"sort" enum:"time,pages,completions" default:"time" doc:"Of the series: by the time, the pages or the finished books"`
 }
 
-// Routes adds the operations that tell what the caller has read.
+// Routes registers the operations on the caller's reading statistics.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/reading-stats" + path, ID: id, Summary: summary, Tag: "Reading statistics", Permission: auth.ProgressRead}

@@ -1,13 +1,13 @@
-// Package statistic tells users what they have read: sittings, time and pages of a span of time, by day, week or month,
-// by series, by format and by device. Nobody sees another user's.
+// Package statistic reports what users have read: sessions, time and pages in a period, by day, week or month, by
+// series, by format and by device. Nobody sees another user's.
 //
-//   - Time is measured where the client says how long the reader was active. It is inferred where the client only
-//     writes progress: from one write to the next, as long as they are within five minutes (package progress). Else it
-//     is unknown, as it is of a client that does not say at all who it is.
-//   - A sitting in which nothing happened does not count: no time passed and no page was turned.
-//   - A book is finished where the history says so, also where its sitting is not in the span; what was removed from
-//     the history does not count.
-//   - A book whose file is gone still counts, until it is purged.
+//   - Time is measured if the client reports how long the reader was active. It is inferred if the client only writes
+//     progress: from one write to the next, if they are within five minutes (package progress). Otherwise it is unknown,
+//     also for clients that do not identify themselves.
+//   - A session without activity does not count: no time passed and no page was turned.
+//   - A book is finished if the history says so, even if the session is outside the period; what was removed from the
+//     history does not count.
+//   - A book whose file is gone counts until it is purged.
 //
 // Tables: reads reading_session, completion, book and series.
 package statistic

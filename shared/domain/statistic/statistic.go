@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Duration is how long somebody read, in milliseconds.
+// Duration is a reading time in milliseconds.
 type Duration struct {
 	TotalMS    int64 `json:"totalMs" minimum:"0"`
 	MeasuredMS int64 `json:"measuredMs" minimum:"0" doc:"As clients said"`
@@ -21,7 +21,7 @@ type Read struct {
 	BooksFinished int64    `json:"booksFinished" minimum:"0"`
 }
 
-// Summary is all of a span.
+// Summary covers the whole period.
 type Summary struct {
 	Read
 	Books                   int64 `json:"books" minimum:"0" doc:"That were read in"`
@@ -35,7 +35,7 @@ type Period struct {
 	Read
 }
 
-// Series is a series that was read in.
+// Series is a series with sessions.
 type Series struct {
 	SeriesID   uuid.UUID `json:"seriesId"`
 	SeriesName string    `json:"seriesName"`
@@ -49,7 +49,7 @@ type Format struct {
 	Read
 }
 
-// Device is what somebody read with.
+// Device is a reading device.
 type Device struct {
 	DeviceID   string    `json:"deviceId"`
 	DeviceName *string   `json:"deviceName"`
@@ -57,7 +57,7 @@ type Device struct {
 	Read
 }
 
-// Statistics are those of a span.
+// Statistics cover a period.
 type Statistics struct {
 	From        time.Time `json:"from"`
 	To          time.Time `json:"to"`
@@ -69,7 +69,7 @@ type Statistics struct {
 	Devices     []Device  `json:"devices" nullable:"false" doc:"The last used first"`
 }
 
-// Coverage is between when the caller has read anything.
+// Coverage is the time span of all the caller's sessions.
 type Coverage struct {
 	FirstReadAt *time.Time `json:"firstReadAt" db:"first_read_at"`
 	LastReadAt  *time.Time `json:"lastReadAt" db:"last_read_at"`

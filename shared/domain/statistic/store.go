@@ -12,16 +12,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// What a row sums up: all, or one period, series, format or device.
+// What a row sums up: everything, or one period, series, format or device.
 const (
-	ofAll    = 15 // each bit is a column that is not grouped by
+	ofAll    = 15 // one bit per column that is not grouped by
 	ofPeriod = 7
 	ofSeries = 11
 	ofFormat = 13
 	ofDevice = 14
 )
 
-// key is what a row sums up; the columns that it is not grouped by are nil.
+// key identifies a row; columns that it is not grouped by are nil.
 type key struct {
 	What     int        `db:"what"`
 	Bucket   *time.Time `db:"bucket"`
@@ -31,7 +31,7 @@ type key struct {
 	Device   *string    `db:"device_id"`
 }
 
-// of is the same key for the same thing.
+// of returns a map key.
 func (k key) of() string {
 	switch k.What {
 	case ofPeriod:
@@ -66,12 +66,12 @@ type finished struct {
 	LastReadAt time.Time `db:"last_read_at"`
 }
 
-// inferred is SQL: the length of the sitting s follows from the plain writes that it was made of. Those of the device
-// legacy may have been made of progress as it was stored once: that says when somebody began, not how long they read.
+// inferred is an SQL condition: the length of session s follows from its plain writes. Sessions of the device legacy
+// may stem from progress in an old format, which contains when a reader began, not how long they read.
 const inferred = "(s.active_ms is null and s.implied and s.device_id <> 'legacy')"
 
-// happened are the sittings s of the caller in which something happened: a reset is none, and what is made of a plain
-// write says nothing but that time has passed.
+// happened is the condition for the caller's sessions s with activity. A reset is none; a session from plain writes
+// counts only if time has passed.
 const happened = `s.tenant_id = app.tenant() and s.account_id = app.account() and s.kind <> 'reset'
 	and (s.pages_read > 0 or s.active_ms > 0 or case when s.implied then ` + inferred + ` and s.ended_at > s.started_at else s.active_ms is null end)`
 
@@ -79,7 +79,7 @@ const groups = ` grouping(bucket, series_id, format, device_id) as what, bucket,
 
 const by = ` group by grouping sets ((), (bucket), (series_id, title), (format), (device_id))`
 
-// bucket is the period of a time, which is SQL; $3 is the granularity.
+// bucket is SQL for the period of a time; $3 is the granularity.
 func bucket(at string) string { return "date_trunc($3, " + at + " at time zone 'UTC')::date as bucket" }
 
 var (
@@ -95,8 +95,8 @@ var (
 	  coalesce(max(ended_at), $1) as last_read_at
 	from s` + by
 
-	// The device that finished a book is that of the first sitting which says so; one that nobody knows any more is
-	// none.
+	// A completion belongs to the device of the first session that reports it; it has none if that session no longer
+	// exists.
 	ends = `with c as materialized (
 	  select b.series_id, z.title, b.format, c.completed_at, ` + bucket("c.completed_at") + `, coalesce((select s.device_id from reading_session s
 	      where s.tenant_id = app.tenant() and s.account_id = app.account() and s.book_id = c.book_id and s.pass = c.pass and s.kind = 'completed'
@@ -107,7 +107,7 @@ var (
 	select` + groups + `, count(*) as books, coalesce(max(completed_at), $1) as last_read_at from c` + by
 )
 
-// statistics are those of the caller from a time until another; the series are the first limit by time, pages or
+// statistics returns the caller's statistics for a period; limit applies to the series, ordered by time, pages or
 // completions.
 func statistics(ctx context.Context, d *db.DB, from, to time.Time, granularity, order string, limit int) (*Statistics, error) {
 	var b pgx.Batch
@@ -136,7 +136,7 @@ func statistics(ctx context.Context, d *db.DB, from, to time.Time, granularity, 
 	return out, nil
 }
 
-// merge puts beside what was read what was finished; a device that nobody knows any more is left out.
+// merge adds the completions to the sums; those without a known device are left out.
 func merge(read []sum, done []finished) []sum {
 	at := map[string]int{}
 	for i, s := range read {

@@ -20,7 +20,7 @@ type book struct {
 func newBook(name string, c *config) (book, []fault.Field) {
 	var b book
 	switch name {
-	case "filename", "series_name": // the latter's titles are made later: see Title
+	case "filename", "series_name": // titles of the latter are made later: see Title
 		b.name = byFilename
 	case "metadata_first":
 		b.name = metadataFirst
@@ -38,7 +38,7 @@ func byFilename(key string, n naming.Name, _ Place, _ *Meta) (string, *int, *flo
 	return stem(key), n.Volume, n.Chapter
 }
 
-// metadataFirst never looks for volume and chapter in the file's name.
+// metadataFirst never reads volume and chapter from the file name.
 func metadataFirst(key string, _ naming.Name, _ Place, meta *Meta) (string, *int, *float64) {
 	if meta == nil {
 		return stem(key), nil, nil
@@ -52,7 +52,7 @@ func metadataFirst(key string, _ naming.Name, _ Place, meta *Meta) (string, *int
 
 var generic = lazyregexp.New(`(?i)^(?:(?:vol(?:ume)?|chapter|issue|part|ep(?:isode)?)\.?\s*#?\s*|#\s*)?\d+(?:\.\d+)?$`)
 
-// smart takes the metadata's title unless it says nothing but a number.
+// smart uses the metadata's title unless it is only a number.
 func smart(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *float64) {
 	var list []string
 	if !c.read("additionalGenericPatterns", &list, "an array of regular expressions") {
@@ -80,8 +80,8 @@ func smart(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *fl
 
 var placeholders = []string{"series", "volume", "chapter", "title", "filename"}
 
-// customBook: an expression on the file's name without its extension, with the groups volume, chapter, title and
-// series as far as it has them.
+// customBook applies an expression to the file name without extension, with the optional groups volume, chapter, title
+// and series.
 func customBook(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *float64) {
 	var pattern, template string
 	fallback := "filename"
@@ -165,9 +165,8 @@ func padDecimal(n *float64, width int) string {
 	return strings.Repeat("0", max(0, width-len(whole))) + s
 }
 
-// Title is a book's title by the strategy series_name: "{series} v.NN", for a book with a chapter "{series} v.NN
-// c.NNN", padded for as many books as the series has. What has neither volume nor chapter is numbered by its
-// position.
+// Title returns a book's title by the strategy series_name: "{series} v.NN", with a chapter "{series} v.NN c.NNN",
+// padded for the number of books in the series. A book with neither volume nor chapter is numbered by its position.
 func Title(series string, volume *int, chapter *float64, position, count int) string {
 	volumes, chapters := 2, 3
 	for n := 100; n <= count && volumes < 4; n *= 10 {

@@ -23,7 +23,7 @@ const (
 	maxDepth    = 10   // folders
 )
 
-// config is a configuration on its way to a strategy, with what is wrong with it.
+// config is a configuration being parsed, with its errors.
 type config struct {
 	field   string
 	members map[string]json.RawMessage
@@ -50,7 +50,7 @@ func (c *config) fail(member, format string, args ...any) {
 	c.bad = append(c.bad, fault.Field{Field: at, Message: fmt.Sprintf(format, args...)})
 }
 
-// read puts a member, in camelCase or snake_case, into dst; absent and null leave it as it is.
+// read decodes a field, in camelCase or snake_case, into dst; absent and null leave dst unchanged.
 func (c *config) read(name string, dst any, must string) (present bool) {
 	c.asked = append(c.asked, name)
 	v, ok := c.members[name]
@@ -94,11 +94,11 @@ func (c *config) pattern(name, value string) *regexp.Regexp {
 	return re
 }
 
-// maxSteps bounds a regular expression with its repetitions written out, as it is compiled: one without them never has
-// so many. (A thousand bytes can come to a million steps, each of which is tried at every character.)
+// maxSteps limits the compiled size of a regular expression, with repetitions expanded; one without repetitions never
+// reaches it. (A thousand bytes can expand to a million steps, each of which is tried at every character.)
 const maxSteps = 2 * maxPattern
 
-// Compile is regexp.Compile for what people write: it refuses what would be too much work.
+// Compile is regexp.Compile for user input: it rejects expressions that are too expensive.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -110,7 +110,7 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(pattern)
 }
 
-// steps is about the size of the compiled program. The parser bounds repetitions within others to 1,000 together.
+// steps estimates the size of the compiled program. The parser limits nested repetitions to 1,000 in total.
 func steps(re *syntax.Regexp) int {
 	n := 1
 	if re.Op == syntax.OpLiteral {
@@ -125,7 +125,7 @@ func steps(re *syntax.Regexp) int {
 	return n
 }
 
-// patterns reads a list of them.
+// patterns compiles a list.
 func (c *config) patterns(name string, list []string) []*regexp.Regexp {
 	if len(list) > maxPatterns {
 		c.fail(name, "has %d patterns; the limit is %d", len(list), maxPatterns)
@@ -142,7 +142,7 @@ func (c *config) patterns(name string, list []string) []*regexp.Regexp {
 
 var placeholder = lazyregexp.New(`\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// template checks that every placeholder of a template has a value.
+// template checks that every placeholder of a template is known.
 func (c *config) template(name, value string, known []string) {
 	if value == "" || len(value) > maxTemplate || strings.ContainsFunc(value, unicode.IsControl) {
 		c.fail(name, "must be 1 to %d bytes without control characters", maxTemplate)
@@ -159,13 +159,13 @@ func (c *config) template(name, value string, known []string) {
 	}
 }
 
-// fill puts values into a template; what has none is left out.
+// fill fills the placeholders of a template; a missing value is empty.
 func fill(template string, values map[string]string) string {
 	s := placeholder.ReplaceAllStringFunc(template, func(m string) string { return values[m[1:len(m)-1]] })
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// members of all configurations, to write them in one spelling.
+// memberNames are the field names of all configurations, in output spelling.
 var memberNames = []string{"stripIdSuffix", "seriesMode", "readOpfMetadata", "authorFromFolder", "skipDepth", "storeSkippedAs",
 	"filenamePatterns", "requireMetadata", "seriesNameTemplate", "additionalGenericPatterns", "titleTemplate"}
 
@@ -193,7 +193,7 @@ func Canonical(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	out, err := json.Marshal(members)
-	if err != nil { // it was JSON a moment ago
+	if err != nil { // cannot happen: it was decoded before
 		return raw
 	}
 	return out

@@ -42,7 +42,7 @@ func newSeries(name string, c *config) (series, []fault.Field) {
 	return s, c.bad
 }
 
-// named identifies a series that no folder holds.
+// named returns the path of a series without a folder of its own.
 func named(name string) string {
 	return "/" + strings.ReplaceAll(naming.Normalize(name), "/", "-")
 }
@@ -55,10 +55,10 @@ func folders(key string) []string {
 	return strings.Split(dir, "/")
 }
 
-// alone is the series of a file that no folder and no name puts into one: its own.
+// alone puts a file into a series of its own, if neither a folder nor a name does otherwise.
 func alone(key string) Place { return Place{Path: key, Name: stem(key)} }
 
-// byFolder: the folder that holds the file. Equally named folders in different places are different series.
+// byFolder uses the file's folder. Folders with the same name in different places are different series.
 func byFolder(key string) Place {
 	dir := folders(key)
 	if len(dir) == 0 {
@@ -67,7 +67,7 @@ func byFolder(key string) Place {
 	return Place{Path: path.Dir(key), Name: dir[len(dir)-1]}
 }
 
-// byFirstFolder: the first folder; a deeper one may name a volume.
+// byFirstFolder uses the first folder; a deeper one may name a volume.
 func byFirstFolder(key string) Place {
 	dir := folders(key)
 	if len(dir) == 0 {
@@ -82,20 +82,20 @@ func byFirstFolder(key string) Place {
 	return p
 }
 
-// volumeLabel reads "Volume 03", "第3巻" or "03".
+// volumeLabel parses "Volume 03", "第3巻" or "03".
 func volumeLabel(folder string) *int {
 	if n, err := strconv.Atoi(folder); err == nil && n >= 0 && len(folder) <= 4 {
 		return &n
 	}
-	return naming.Detect(folder + ".cbz").Volume // an extension, so that the name is not cut at its last dot
+	return naming.Detect(folder + ".cbz").Volume // with an extension, so that the name is not cut at its last dot
 }
 
 var defaultPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{regexp.MustCompile(`\[([^\]]+)\]`), regexp.MustCompile(`^([^-]+) -`), regexp.MustCompile(`^([^_]+)_`)}
 })
 
-// flat: the first pattern that matches the file's name, group 1; else the metadata's series; else the words in
-// front of the first number.
+// flat uses group 1 of the first pattern that matches the file name; else the metadata's series; else the words before
+// the first number.
 func flat(c *config) series {
 	patterns, list, require := defaultPatterns(), []string(nil), false
 	if c.read("filenamePatterns", &list, "an array of regular expressions") && list != nil {
@@ -128,7 +128,7 @@ func flat(c *config) series {
 	return series{place: place, placeBy: bySeries}
 }
 
-// bySeries moves a book to the series that its metadata names.
+// bySeries moves a book to the series in its metadata.
 func bySeries(_ string, p Place, meta Meta) Place {
 	if name := strings.TrimSpace(meta.Series); name != "" {
 		p.Path, p.Name = named(name), name
@@ -136,7 +136,7 @@ func bySeries(_ string, p Place, meta Meta) Place {
 	return p
 }
 
-// hierarchy: the first folders are no series but say who publishes it; below them byFolder.
+// hierarchy skips the first folders, which name the publisher; below them it works like byFolder.
 func hierarchy(c *config) series {
 	depth, store := 1, "publisher"
 	c.read("skipDepth", &depth, "a whole number")
@@ -176,7 +176,7 @@ var fieldName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 var idSuffix = lazyregexp.New(`\s*\(\d+\)$`)
 
-// calibre: Author/Title (id)/files.
+// calibre expects Author/Title (id)/files.
 func calibre(c *config) series {
 	strip, packages, fromFolder, mode := true, true, true, "standalone"
 	c.read("stripIdSuffix", &strip, "true or false")
@@ -212,8 +212,8 @@ func calibre(c *config) series {
 	return series{place: place, placeBy: bySeries, alone: !packages}
 }
 
-// custom: an expression on the path below the root with the group series; a file it does not match belongs to its
-// folder.
+// custom applies an expression with the group series to the path below the root; a file that does not match belongs to
+// its folder.
 func custom(c *config) series {
 	var pattern string
 	template := "{series}"

@@ -14,15 +14,15 @@ type Options struct {
 	SeriesConfig, BookConfig, NumberConfig json.RawMessage
 }
 
-// Set are strategies ready for use.
+// Set holds the strategies of a library, ready for use.
 type Set struct {
 	series series
 	book   book
 	number string
-	byName bool // the title is made of the series and the position
+	byName bool // titles consist of series and position
 }
 
-// New checks the strategies and lists everything that is wrong with them.
+// New validates the strategies and lists every error.
 func New(o Options) (*Set, []fault.Field) {
 	s := &Set{number: o.Number}
 	var bad []fault.Field
@@ -57,35 +57,35 @@ func Unknown(o Options) []fault.Field {
 
 // Place is the series of a file, and what its folders say besides.
 type Place struct {
-	Path      string // identifies the series in its library: a folder, a key, or "/" and a name
+	Path      string // id of the series in its library: a folder, a key, or "/" and a name
 	Name      string // of the series, before the library's title rules
 	Publisher string
 	Imprint   string
 	Author    string
 	Extra     map[string]string // for the series' custom metadata
-	Volume    *int              // that a folder names
-	Book      string            // title that the path names
+	Volume    *int              // from a folder
+	Book      string            // title from the path
 	Later     bool              // the metadata may name another series
 }
 
-// Meta is what a file says about itself, as far as strategies ask.
+// Meta is the metadata of a file that strategies use.
 type Meta struct {
 	Title, Series   string
 	Number, Chapter *float64
 	Volume          *int
 }
 
-// File is a file as the strategies see it.
+// File is a file as the strategies interpret it.
 type File struct {
 	Place
 	Title    string
 	Volume   *int
 	Chapter  *float64
 	Number   *float64
-	Position bool // the number is its position among the files of the series
+	Position bool // the number is the position in the series
 }
 
-// Read says what a key means; meta is nil until the file was read.
+// Read interprets a key; meta is nil until the file was read.
 func (s *Set) Read(key string, meta *Meta) File {
 	f := File{Place: s.series.place(key)}
 	if meta != nil && f.Later {
@@ -109,21 +109,21 @@ func (s *Set) Read(key string, meta *Meta) File {
 	return f
 }
 
-// Positioned tells whether titles are made of the series and the position, and thus only known once all files of a
-// series are: see Title.
+// Positioned reports whether titles consist of series and position, and are thus known only after all files of a
+// series: see Title.
 func (s *Set) Positioned() bool { return s.byName }
 
-// Positions tells whether every number is a position.
+// Positions reports whether every number is a position.
 func (s *Set) Positions() bool { return s.number == "file_order" }
 
-// PositionsSome tells whether the number of a book is its position where neither the file nor its name says one.
+// PositionsSome reports whether a book's number is its position if neither the file nor its name has one.
 func (s *Set) PositionsSome() bool { return s.number == "smart" }
 
-// Arranges tells whether something of a book depends on the other ones of its series.
+// Arranges reports whether any field of a book depends on the other books of its series.
 func (s *Set) Arranges() bool { return s.Positions() || s.PositionsSome() || s.Positioned() }
 
-// Packages tells whether package documents beside books are read (calibre's readOpfMetadata).
+// Packages reports whether package documents beside books are read (calibre's readOpfMetadata).
 func (s *Set) Packages() bool { return !s.series.alone }
 
-// Stem is the title that a file has by its name.
+// stem returns the title of a file by its name.
 func stem(key string) string { return strings.TrimSpace(naming.Stem(key)) }

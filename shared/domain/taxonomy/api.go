@@ -31,46 +31,46 @@ type ListInput struct {
 	httpapi.Paging
 }
 
-// AddBody is what a series or book gets.
+// AddBody is a name to add to a series or book.
 type AddBody struct {
 	Name string `json:"name" minLength:"1" maxLength:"200"`
 }
 
-// GenresBody is all that a series or book shall have.
+// GenresBody are all genres of a series or book.
 type GenresBody struct {
 	Genres []string `json:"genres" nullable:"false" maxItems:"200" doc:"Names of 1 to 200 characters"`
 }
 
-// TagsBody is all that a series or book shall have.
+// TagsBody are all tags of a series or book.
 type TagsBody struct {
 	Tags []string `json:"tags" nullable:"false" maxItems:"200" doc:"Names of 1 to 200 characters"`
 }
 
-// Changes are what several series or books get and lose.
+// Changes are names to add to and remove from several series or books.
 type Changes struct {
 	Add    []string `json:"add,omitempty" maxItems:"200"`
 	Remove []string `json:"remove,omitempty" maxItems:"200" doc:"Before what is added"`
 }
 
-// ChangeBody is what several series get and lose.
+// ChangeBody changes several series.
 type ChangeBody struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
 	Changes
 }
 
-// BookChangeBody is what several books get and lose.
+// BookChangeBody changes several books.
 type BookChangeBody struct {
 	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Ids that no book has are left out"`
 	Changes
 }
 
-// Cleaned says what has gone.
+// Cleaned lists what was deleted.
 type Cleaned struct {
 	DeletedCount int      `json:"deletedCount" minimum:"0"`
 	DeletedNames []string `json:"deletedNames" nullable:"false"`
 }
 
-// Routes adds the operations on genres and tags.
+// Routes registers the operations on genres and tags.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	for _, k := range []kind{genres, tags} {
 		k.routes(a, d, publish)
@@ -89,7 +89,7 @@ func operation(method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Genres and tags", Permission: permission}
 }
 
-// routes adds what concerns everything that has some.
+// routes registers the operations on a kind across all owners.
 func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series or books have, by name", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
@@ -114,7 +114,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-// changing adds the operation that changes several owners; said is what its body says.
+// changing registers the operation that changes several owners; said returns the content of its body.
 func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
 	many := map[*owner]string{ofSeries: "series", ofBook: "books"}[s.owner]
 	httpapi.Register(a, operation("POST", "/"+s.path+"/bulk/"+s.plural, id, "Give several "+many+" "+s.plural+", and take others from them", s.writing),
@@ -140,7 +140,7 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 		})
 }
 
-// routes adds what concerns one owner.
+// routes registers the operations on one owner.
 func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	at, one := "/"+s.path+"/{id}/"+s.plural, "a "+s.owner.table
 	httpapi.Register(a, operation("GET", at, "list"+s.owner.what+s.kind.what+"s", "The "+s.plural+" of "+one+", by name", s.reading).Ahead(),
@@ -177,7 +177,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-// replacing adds the operation that gives an owner just the names of its body.
+// replacing registers the operation that sets all names of an owner.
 func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, names func(T) []string) {
 	httpapi.Register(a, operation("PUT", "/"+s.path+"/{id}/"+s.plural, "put"+s.owner.what+s.kind.what+"s",
 		"Give a "+s.owner.table+" just these "+s.plural+"; lock them where what files name shall not be added again", s.writing),

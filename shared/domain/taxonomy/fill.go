@@ -2,6 +2,6 @@ package taxonomy
 
 import "github.com/longbox/longbox/shared/platform/db"
 
-// Fill gives books that were read before there were genres and tags of books those that their files named then. For the
-// books of one transaction the scans of their tenant wait.
+// Fill backfills the genres and tags of books that were read before books had any. Each batch of it blocks the scans of
+// its tenant until it commits.
 var Fill = db.Fill{Table: "term_fill", Function: "app.fill_terms", AtOnce: 1000, What: "the genres and tags that the files of books name"}

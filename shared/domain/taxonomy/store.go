@@ -18,13 +18,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is how many genres, or tags, people can give a series or a book.
+// most is the maximum number of genres, and of tags, per series or book.
 const most = 1000
 
 // kind is genres or tags.
 type kind struct {
 	table  string
-	what   string // in messages and the ids of operations
+	what   string // in messages and operation ids
 	plural string // in paths and bodies
 }
 
@@ -33,17 +33,17 @@ var (
 	tags   = kind{"tag", "Tag", "tags"}
 )
 
-// used is SQL: a series or a book has t.
+// used is an SQL condition: a series or book has t.
 func (k kind) used() string {
 	return "(" + book.HasTerm("series", k.table) + " or " + book.HasTerm("book", k.table) + ")"
 }
 
-// owner is what has genres and tags: a series or a book.
+// owner is a kind of thing that has genres and tags: series or book.
 type owner struct {
 	table, path      string
-	what             string // in messages and the ids of operations
-	there            string // SQL: the row o is there
-	series           string // SQL: the series of the row o
+	what             string // in messages and operation ids
+	there            string // SQL: the row o exists
+	series           string // SQL: the series of row o
 	lock             func(b *pgx.Batch, ids []uuid.UUID)
 	reading, writing string
 }
@@ -53,16 +53,15 @@ var (
 	ofBook   = &owner{"book", "books", "Book", "o.deleted_at is null", "o.series_id", book.LockBooks, auth.BooksRead, auth.BooksWrite}
 )
 
-// set is the genres, or tags, of owners.
+// set is the genres, or tags, of a kind of owner.
 type set struct {
 	kind
 	*owner
 }
 
-// sql is a text with {t} for the table of the kind, {o} for that of the owners, {id} for the column that names an
-// owner, {there}, which says that the owner o is there, {touched}, which are the columns of one that was changed,
-// {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which is one of $1, has
-// fewer than there may be.
+// sql fills in a template: {t} is the table of the kind, {o} the table of the owners, {id} the column of an owner's id,
+// {there} the condition that owner o exists, {touched} the columns of a changed owner, {named} the condition that t has
+// one of the names $2, and {room} the condition that owner o, one of $1, is below the limit.
 func (s set) sql(text string) string {
 	there := "o.tenant_id = app.tenant() and " + s.there
 	room := there + " and o.id = any($1) and (select count(*) from {o}_{t} y where y.tenant_id = o.tenant_id and y.{id} = o.id) < " + strconv.Itoa(most)
@@ -71,8 +70,8 @@ func (s set) sql(text string) string {
 	return strings.NewReplacer("{t}", s.kind.table, "{o}", s.owner.table, "{id}", s.owner.table+"_id").Replace(text)
 }
 
-// QueueNames adds the names that a table (genre, tag) has not yet, where a condition with the parameters args from $2
-// on is met, and holds all of them until the transaction ends. All is done in one order, so that no two writers can
+// QueueNames inserts the names that a table (genre, tag) lacks, if a condition with the parameters args from $2 on
+// holds, and locks all of them until the transaction ends. Rows are locked in one order, so that writers cannot
 // deadlock.
 func QueueNames(b *pgx.Batch, table string, names []string, condition string, args ...any) {
 	hold := "select from " + table + " where tenant_id = app.tenant() and lower(name) in (select lower(n) from unnest($1::text[]) n) order by lower(name) for key share"
@@ -80,35 +79,34 @@ func QueueNames(b *pgx.Batch, table string, names []string, condition string, ar
 	b.Queue(`insert into `+table+` (tenant_id, id, name)
 		select app.tenant(), gen_random_uuid(), n.name from (select distinct on (lower(name)) name from unnest($1::text[]) u(name) order by lower(name), name) n
 		where `+condition+` on conflict (tenant_id, lower(name)) do nothing`, append([]any{names}, args...)...)
-	b.Queue(hold, names) // those that somebody else has added meanwhile
+	b.Queue(hold, names) // includes names that other transactions have added meanwhile
 }
 
-// touched is a series or book that a change has met.
+// touched is a series or book that was changed.
 type touched struct {
 	ID        uuid.UUID `db:"id"`
 	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// change is what a batch does to the genres or tags of owners.
+// change collects the owners that a batch has changed.
 type change struct {
 	fewer, more []touched
 }
 
-// met are the owners that have lost or got something.
+// met returns the owners that lost or got something.
 func (c *change) met() []touched {
 	out := append(slices.Clone(c.fewer), c.more...)
 	slices.SortFunc(out, func(a, b touched) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return slices.Compact(out)
 }
 
-// hold makes those who write an owner wait for each other, and tells whether it is there; those who write several call
-// lock.
+// hold locks an owner against concurrent writers, and reports whether it exists; writers of several owners call lock.
 func (s set) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
 	db.Value(b, exists, s.sql("select true from {o} o where {there} and o.id = $1 for no key update"), id)
 }
 
-// queueTake takes from owners, which are locked, what a condition on x and t with the parameters $2 on says.
+// queueTake removes from locked owners what matches a condition on x and t with the parameters from $2 on.
 func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition string, args ...any) {
 	db.All(b, &c.fewer, s.sql(`with gone as (
 		  delete from {o}_{t} x using {t} t, {o} o where x.tenant_id = app.tenant() and x.{id} = any($1) and t.tenant_id = x.tenant_id and t.id = x.{t}_id
@@ -117,7 +115,7 @@ func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition strin
 		append([]any{ids}, args...)...)
 }
 
-// queueGive gives owners, which are locked, the names, but none that has as many as there may be.
+// queueGive adds the names to locked owners, except those at the limit.
 func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string) {
 	QueueNames(b, s.kind.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
 	db.All(b, &c.more, s.sql(`with come as (
@@ -126,7 +124,7 @@ func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string)
 		update {o} o set updated_at = now() where o.tenant_id = app.tenant() and o.id in (select {id} from come) returning {touched}`), ids, names)
 }
 
-// list is a page of all there are, with how many series have each.
+// list returns a page of all names in use, with the number of series per name.
 func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Term, int64, error) {
 	used := " from " + k.table + " t where t.tenant_id = app.tenant() and " + k.used()
 	var b pgx.Batch
@@ -137,24 +135,24 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Ter
 	return page, total, d.Run(ctx, &b)
 }
 
-// clean removes what neither series nor books have, and tells the names.
+// clean deletes unused names and returns them.
 func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
 	var b pgx.Batch
 	db.Values(&b, &names, "select app.clean_terms($1)", k.table)
 	return names, d.Run(ctx, &b)
 }
 
-// told is of how many series and books it is told that they have one less; of more it is told that their libraries
-// changed.
+// told is the maximum number of series and books for which single events are published when a name is removed; beyond
+// it, the events are for their libraries.
 const told = 500
 
-// remove takes one from everything that has it, and tells what to publish; NotFound where there is none.
+// remove deletes a name from everything that has it, and returns the events; NotFound if there is none.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
 	var b pgx.Batch
 	sets := []set{{k, ofSeries}, {k, ofBook}}
 	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
-	b.Queue("select set_config('statement_timeout', '0', true)") // that of 30,000 series takes its time: DATABASE_TIMEOUT bounds it
+	b.Queue("select set_config('statement_timeout', '0', true)") // 30,000 series take long; bounded by DATABASE_TIMEOUT
 	for i, s := range sets {
 		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
 		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.there+" limit $2"), id, told+1)
@@ -183,7 +181,7 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Even
 	return out, nil
 }
 
-// of are those of an owner; NotFound where there is none.
+// of returns an owner's genres or tags; NotFound if there is no such owner.
 func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term, err error) {
 	var b pgx.Batch
 	var exists bool
@@ -198,7 +196,7 @@ func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term,
 	return terms, nil
 }
 
-// replace gives an owner just these, and tells whether that was a change.
+// replace sets an owner's genres or tags, and returns whether they changed.
 func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
 	var b pgx.Batch
 	var exists bool
@@ -221,7 +219,7 @@ func (s set) queueReplace(b *pgx.Batch, c *change, id uuid.UUID, names []string)
 	s.queueGive(b, c, these, names)
 }
 
-// QueueReplaceOfSeries gives a series, which the batch has locked, just these genres or tags (table).
+// QueueReplaceOfSeries sets the genres or tags (table) of a series, which the batch has locked.
 func QueueReplaceOfSeries(b *pgx.Batch, table string, id uuid.UUID, names []string) {
 	set{kind{table: table}, ofSeries}.queueReplace(b, &change{}, id, names)
 }
@@ -231,7 +229,7 @@ func QueueReplaceOfBook(b *pgx.Batch, table string, id uuid.UUID, names []string
 	set{kind{table: table}, ofBook}.queueReplace(b, &change{}, id, names)
 }
 
-// add gives an owner one more; Conflict where it has as many as there may be.
+// add adds a name to an owner; Conflict if the limit is reached.
 func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*book.Term, []touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -254,7 +252,7 @@ func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*boo
 	return out, c.met(), nil
 }
 
-// drop takes one from an owner; NotFound where there is no such owner, or it has none of the kind with this id.
+// drop removes a name from an owner; NotFound if there is no such owner, or it lacks the name.
 func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -273,7 +271,7 @@ func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched
 	return c.met(), nil
 }
 
-// change takes names from several owners and adds others, and tells of which that was a change.
+// change removes names from several owners and adds others, and returns the owners that changed.
 func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer []string) ([]touched, error) {
 	var b pgx.Batch
 	var c change
@@ -286,7 +284,7 @@ func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer 
 	return c.met(), nil
 }
 
-// events tell of owners that these have changed.
+// events returns the events for changed owners.
 func (s set) events(of []touched) []events.Event {
 	out := make([]events.Event, len(of))
 	for i, t := range of {
@@ -299,10 +297,10 @@ func (s set) events(of []touched) []events.Event {
 	return out
 }
 
-// maxName is the length of the longest name, in characters.
+// maxName is the maximum length of a name, in characters.
 const maxName = 200
 
-// clean brings names into their form; BadRequest names what is wrong.
+// clean normalizes names; an invalid one is a BadRequest.
 func clean(field string, names []string) ([]string, error) {
 	out := make([]string, len(names))
 	var bad []fault.Field

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Observability is what web clients ask for when they start.
+// Observability is the configuration that web clients fetch at start.
 type Observability struct {
 	Enabled     bool    `json:"enabled" doc:"Whether the operator has set a collector"`
 	ProxyPath   string  `json:"proxyPath" doc:"Before /v1/traces and /v1/metrics; empty where there is no collector, as serviceName"`
@@ -22,14 +22,14 @@ const (
 	maxBody = 4 << 20 // bytes
 )
 
-// Input is what a client has measured.
+// Input holds a client's measurements.
 type Input struct {
 	ContentType     string `header:"Content-Type" hidden:"true"`
 	ContentEncoding string `header:"Content-Encoding" hidden:"true"`
 	RawBody         []byte `contentType:"application/x-protobuf"`
 }
 
-// Routes adds what clients are told, and where they send to.
+// Routes registers the configuration for clients, and the endpoints they send to.
 func Routes(a *httpapi.API, d *db.DB, c Config) {
 	told := Observability{}
 	if c.Endpoint != "" {
@@ -43,7 +43,7 @@ func Routes(a *httpapi.API, d *db.DB, c Config) {
 		httpapi.Register(a, httpapi.Op{Method: "POST", Path: proxyPath + "/" + what.to, ID: what.id, Status: 200, Tag: "Health", Permission: httpapi.SignedIn, MaxBody: maxBody,
 			Summary: "Send " + what.name + " to the operator's collector (OTLP, as protobuf or JSON)"},
 			func(ctx context.Context, in *Input) (*httpapi.None, error) {
-				if err := d.Enter(ctx); err != nil { // nothing is sent for who may not
+				if err := d.Enter(ctx); err != nil { // permission first
 					return nil, err
 				}
 				return nil, f.send(ctx, what.to, in)

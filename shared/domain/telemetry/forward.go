@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	patience  = 10 * time.Second // with the collector, for a whole request
-	maxAnswer = 64 << 10         // bytes of its answer that are read, so that the connection can be used again
-	atOnce    = 16               // requests to it; others are refused, so that a slow one fills no memory
+	patience  = 10 * time.Second // timeout of a request to the collector
+	maxAnswer = 64 << 10         // bytes of its response that are read, so that the connection can be reused
+	atOnce    = 16               // concurrent requests; more are refused, so that a slow collector fills no memory
 )
 
-// Config says where measurements go.
+// Config configures the forwarding.
 type Config struct {
-	Endpoint    string  `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`                // of the collector; empty: there is none
-	SampleRatio float64 `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1"`     // of traces that clients send
-	ServiceName string  `env:"OTEL_SERVICE_NAME" envDefault:"longbox-web"` // that clients go by
+	Endpoint    string  `env:"OTEL_EXPORTER_OTLP_ENDPOINT"`                // of the collector; empty: none
+	SampleRatio float64 `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1"`     // of traces sent by clients
+	ServiceName string  `env:"OTEL_SERVICE_NAME" envDefault:"longbox-web"` // of the clients
 }
 
-// Validate names the setting that is wrong.
+// Validate names the invalid setting.
 func (c Config) Validate() error {
 	if !(c.SampleRatio >= 0 && c.SampleRatio <= 1) { // nor NaN
 		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: must be 0 to 1, is %g", c.SampleRatio)
@@ -44,19 +44,19 @@ func (c Config) Validate() error {
 
 // forwarder sends to the collector.
 type forwarder struct {
-	endpoint string // without a slash at the end
+	endpoint string // without a trailing slash
 	client   *http.Client
-	turns    chan struct{} // of those that it works on
+	turns    chan struct{} // one per concurrent request
 }
 
 func newForwarder(c Config) *forwarder {
 	return &forwarder{strings.TrimRight(c.Endpoint, "/"), &http.Client{Timeout: patience,
 		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // only where the operator says
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // no redirects: only where the operator says
 	}, make(chan struct{}, atOnce)}
 }
 
-// send forwards a body to where the collector takes such, v1/traces or v1/metrics.
+// send forwards a body to the collector's path, v1/traces or v1/metrics.
 func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	if f.endpoint == "" {
 		return &fault.Error{Code: fault.Unavailable, RetryAfter: time.Hour,
@@ -89,7 +89,7 @@ func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 		return fault.Wrap(err, fault.BadGateway, "The collector of measurements does not answer")
 	}
 	defer res.Body.Close()
-	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // what it says in detail interests nobody
+	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // the details are not used
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return nil

@@ -16,19 +16,19 @@ import (
 // Default is the name of the tenant of a single-tenant installation.
 const Default = "default"
 
-// remember bounds how long a change of a tenant (suspension, hosts, quotas) takes to reach every process. With Redis
-// it is the next request: see Confirm.
+// remember limits how long a change of a tenant (suspension, hosts, quotas) takes to reach every process. With Redis it
+// takes effect with the next request: see Confirm.
 const (
 	remember = 5 * time.Second
 	maxHosts = 10_000
 )
 
-// Config says whether hosts that name no tenant belong to the default one.
+// Config says whether unknown hosts belong to the default tenant.
 type Config struct {
 	Single bool `env:"SINGLE_TENANT" envDefault:"false"`
 }
 
-// Resolver finds tenants by host and remembers them for seconds.
+// Resolver finds tenants by host and caches them for seconds.
 type Resolver struct {
 	database *db.DB
 	single   bool
@@ -39,16 +39,16 @@ type Resolver struct {
 
 type entry struct {
 	tenant     *httpapi.Tenant // nil: there is none
-	generation string          // of the tenant's access that this is known to hold under; "" when not known
+	generation string          // access generation for which the entry is known to be valid; "" if unknown
 	expires    time.Time
 }
 
-// NewResolver looks tenants up in the database.
+// NewResolver makes a Resolver that looks tenants up in the database.
 func NewResolver(d *db.DB, c Config) *Resolver {
 	return &Resolver{database: d, single: c.Single, hosts: map[string]entry{}}
 }
 
-// ByHost is the tenant of a host name, or NotFound.
+// ByHost returns the tenant of a host name, or NotFound.
 func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, error) {
 	now := time.Now()
 	e, ok := r.remembered(host)
@@ -58,7 +58,7 @@ func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, err
 		case err != nil && !ok:
 			return httpapi.Tenant{}, err
 		case err == nil:
-			// What is known of an older row holds for this one: no change was announced up to that generation.
+			// The old entry's generation applies to the new row, too: no change was announced up to it.
 			e = entry{tenant: found, generation: e.generation, expires: now.Add(remember)}
 			r.keep(host, e)
 		}
@@ -66,13 +66,13 @@ func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, err
 	return e.answer()
 }
 
-// Confirm is ByHost under the access generation that Redis told after it: the tenant is looked up again where that
-// is another one than it was looked up under. Whoever changes a tenant announces a new generation, and so is
-// obeyed with the next request everywhere.
+// Confirm is ByHost with the access generation that Redis has returned since: if it differs from the cached one, the
+// tenant is looked up again. Every change of a tenant announces a new generation, so it takes effect with the next
+// request everywhere.
 func (r *Resolver) Confirm(ctx context.Context, host, generation string) (httpapi.Tenant, error) {
 	e, ok := r.remembered(host)
 	switch {
-	case !ok: // forgotten in between, for want of room
+	case !ok: // evicted in between
 		return r.ByHost(ctx, host)
 	case e.generation == generation:
 		return e.answer()
@@ -83,7 +83,7 @@ func (r *Resolver) Confirm(ctx context.Context, host, generation string) (httpap
 		}
 		e.tenant, e.expires = found, time.Now().Add(remember)
 	}
-	// The first generation ever seen here may be newer than the row by a moment; it expires soon.
+	// The first generation seen may be slightly newer than the row; the entry expires soon.
 	e.generation = generation
 	r.keep(host, e)
 	return e.answer()
@@ -107,7 +107,7 @@ func (r *Resolver) keep(host string, e entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.hosts) >= maxHosts {
-		clear(r.hosts) // hosts are what clients send: bounded, and cheap to find again
+		clear(r.hosts) // clients choose the hosts: the cache is bounded, and cheap to refill
 	}
 	r.hosts[host] = e
 }
@@ -133,7 +133,7 @@ func (r *Resolver) lookup(ctx context.Context, host string) (*httpapi.Tenant, er
 	if r.single {
 		queue(&fallback, &fallbackPrefix, Default)
 	}
-	// No tenant is entered yet: the function shows one row by name and nothing else.
+	// No tenant is entered yet: the function returns one row by name and nothing else.
 	if err := r.database.Run(db.In(ctx, db.Tenant(uuid.Nil)), &b); err != nil {
 		return nil, err
 	}

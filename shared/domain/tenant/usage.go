@@ -13,9 +13,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Measure lists what the tenants with a limit have in the media bucket and stores the sums, which are added to
-// between two measurements (app.keep_rendition): what expires is only noticed here. No tenant is begun once patience
-// has passed; each time the order is another, so that everyone's turn comes. The scheduler calls it.
+// Measure lists the objects of tenants with a limit in the media bucket and stores their total size. Between
+// measurements app.keep_rendition adds to it; expired objects are noticed only here. After patience no further tenant
+// is started; the order is random, so that every tenant gets its turn. The scheduler calls it.
 func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string, patience time.Duration) error {
 	end := time.Now().Add(patience)
 	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by random()")
@@ -27,7 +27,7 @@ func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 		return fmt.Errorf("tenants with a limit: %w", err)
 	}
 	var failures error
-	for _, id := range tenants { // one that cannot be measured does not keep the others from it
+	for _, id := range tenants { // a failure for one does not affect the others
 		if time.Now().After(end) {
 			break
 		}

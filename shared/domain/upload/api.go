@@ -12,14 +12,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// File is one to upload.
+// File is a file to upload.
 type File struct {
 	Path        string `json:"path" maxLength:"900" doc:"Below the library's folder, for example Series/Series 001.cbz"`
 	Size        int64  `json:"size" minimum:"1" doc:"Bytes: exactly so many must be sent"`
 	ContentType string `json:"contentType,omitempty" maxLength:"100" doc:"Media type to send; by default what the extension says"`
 }
 
-// BeginInput are the files of one request.
+// BeginInput lists the files of one request.
 type BeginInput struct {
 	ID   uuid.UUID `path:"id" format:"uuid"`
 	Body struct {
@@ -28,18 +28,18 @@ type BeginInput struct {
 	}
 }
 
-// Input names an upload in parts.
+// Input names a multipart upload.
 type Input struct {
 	ID       uuid.UUID `path:"id" format:"uuid"`
 	UploadID uuid.UUID `path:"uploadId" format:"uuid"`
 }
 
-// Begun are the addresses, in the order of the files.
+// Begun holds the upload addresses in the order of the files.
 type Begun struct {
 	Files []Address `json:"files" nullable:"false"`
 }
 
-// Address is where one file goes: with url in one PUT, else in parts that are completed afterwards.
+// Address is where to send one file: with url in one PUT, otherwise in parts that are completed afterwards.
 type Address struct {
 	Path      string            `json:"path"`
 	Method    string            `json:"method" enum:"PUT"`
@@ -51,7 +51,7 @@ type Address struct {
 	ExpiresAt time.Time         `json:"expiresAt" doc:"Of the addresses; getUpload gives new ones for parts that are missing"`
 }
 
-// PartAddress is where one part goes.
+// PartAddress is where to send one part.
 type PartAddress struct {
 	Number int    `json:"number"`
 	Offset int64  `json:"offset" doc:"Of its first byte in the file"`
@@ -65,7 +65,7 @@ type ListInput struct {
 	httpapi.Paging
 }
 
-// Open is an upload in parts that was neither completed nor aborted.
+// Open is a multipart upload that was neither completed nor aborted.
 type Open struct {
 	UploadID  uuid.UUID `json:"uploadId" db:"id"`
 	Path      string    `json:"path" db:"key"`
@@ -74,20 +74,20 @@ type Open struct {
 	ExpiresAt time.Time `json:"expiresAt" db:"expires_at" doc:"When the store forgets what has arrived"`
 }
 
-// Completed is a file that has arrived.
+// Completed is an uploaded file.
 type Completed struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
 }
 
-// Uploader begins and ends uploads.
+// Uploader starts and completes uploads.
 type Uploader struct {
 	Database *db.DB
 	Store    *blob.Store
 	Config   Config
 }
 
-// Routes adds the operations on uploads.
+// Routes registers the operations on uploads.
 func (u *Uploader) Routes(a *httpapi.API) {
 	op := func(method, path, id, summary string, status int) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/uploads" + path, ID: id, Summary: summary, Tag: "Uploads",

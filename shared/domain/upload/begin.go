@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// place is the library that files go to, and how full it and its tenant are.
+// place is the library of an upload, with the usage and limits of the tenant.
 type place struct {
 	Path     string   `db:"path"`
 	Active   bool     `db:"is_active"`
@@ -35,14 +35,14 @@ type place struct {
 func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 	paths := make([]string, len(in.Body.Files))
 	for i, f := range in.Body.Files {
-		if paths[i] = f.Path; checkPath(f.Path) != "" { // refused below
+		if paths[i] = f.Path; checkPath(f.Path) != "" { // rejected below
 			paths[i] = ""
 		}
 	}
 	var b pgx.Batch
 	var at *place
 	var exist []string
-	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store forgets them by itself
+	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store expires them by itself
 	db.One(&b, &at, `select l.path, l.is_active, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
 		(select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()) as books,
 		(select count(*) from upload where tenant_id = app.tenant() and completed_at is null) as open
@@ -67,7 +67,7 @@ func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 	return u.addresses(ctx, in, at, files)
 }
 
-// list is for who has lost the ids: to go on with an upload, or to make room for others.
+// list serves clients that have lost the ids: to continue an upload, or to make room for others.
 func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open], error) {
 	const open = " from upload where tenant_id = app.tenant() and library_id = $1 and completed_at is null and expires_at > now()"
 	var b pgx.Batch
@@ -86,7 +86,7 @@ func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open]
 	return httpapi.NewPage(ctx, in.Paging, out, total), nil
 }
 
-// open says why the library takes no uploads at all.
+// open returns why the library accepts no uploads at all, or nil.
 func (u *Uploader) open(at *place) error {
 	if u.Config.MaxBytes == 0 {
 		return fault.New(fault.Conflict, "This server takes no uploads; put the files into %s and scan the library", at.Path)
@@ -94,7 +94,7 @@ func (u *Uploader) open(at *place) error {
 	if !strings.HasPrefix(at.Path, "s3://") {
 		return fault.New(fault.Conflict, "Only libraries on s3:// paths take uploads; put the files into %s and scan the library", at.Path)
 	}
-	if !at.Active { // what is announced of it is not looked at
+	if !at.Active { // notifications for it are ignored
 		return fault.New(fault.Conflict, "The library is not active; set isActive to true first")
 	}
 	return nil
@@ -105,7 +105,7 @@ func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Conflict, "The library's excludedPatterns are not valid: %v", err)
 	}
-	sidecar, err := library.Sidecars(at.Excluded, true) // a library that reads no package documents may come to
+	sidecar, err := library.Sidecars(at.Excluded, true) // a library that does not read package documents may do so later
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func tooMany(open int64) error {
 	return fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", open, maxOpen)
 }
 
-// room refuses to replace books unasked, and more books than the tenant may have.
+// room rejects overwriting without permission, and more books than the tenant's limit.
 func (at *place) room(files []checked, exist []string, overwrite bool) error {
 	known := map[string]bool{}
 	for _, key := range exist {
@@ -169,7 +169,7 @@ func (at *place) room(files []checked, exist []string, overwrite bool) error {
 	return nil
 }
 
-// addresses begins what comes in parts and signs. What was begun is aborted again when something fails.
+// addresses starts multipart uploads and signs addresses. If anything fails, the started uploads are aborted.
 func (u *Uploader) addresses(ctx context.Context, in *BeginInput, at *place, files []checked) (out *Begun, err error) {
 	var parted []*row
 	rows := make([]*row, len(files))
@@ -209,10 +209,10 @@ func (u *Uploader) addresses(ctx context.Context, in *BeginInput, at *place, fil
 			return nil, err
 		}
 	}
-	return out, u.keep(ctx, parted) // last: what is kept, somebody is told of
+	return out, u.keep(ctx, parted) // last: stored uploads are listed to clients
 }
 
-// whole is the address of a file of one PUT. The store refuses to replace an object that appeared meanwhile.
+// whole returns the address for a single PUT. The store refuses to replace an object that was created meanwhile.
 func (u *Uploader) whole(ctx context.Context, r *row, mediaType string) (Address, error) {
 	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{"Content-Type": mediaType}, ExpiresAt: u.expiry()}
 	header := http.Header{"Content-Type": {mediaType}}

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Config bounds uploads.
+// Config limits uploads.
 type Config struct {
 	MaxBytes    int64         `env:"UPLOAD_MAX_BYTES" envDefault:"4294967296"`  // of one file; 0: no uploads
-	SingleBytes int64         `env:"UPLOAD_SINGLE_BYTES" envDefault:"67108864"` // larger files come in parts
+	SingleBytes int64         `env:"UPLOAD_SINGLE_BYTES" envDefault:"67108864"` // larger files are multipart uploads
 	Life        time.Duration `env:"UPLOAD_LIFE" envDefault:"15m"`              // of an address
 }
 
-// The limits of S3, and of one answer.
+// The limits of S3, and of one response.
 const (
 	maxSingle   = 5 << 30   // bytes of one PUT
-	maxObject   = 800 << 30 // bytes of an object: more would need parts of more than 5 GiB, which S3 does not take
+	maxObject   = 800 << 30 // bytes of an object: more would need parts of more than 5 GiB, which S3 rejects
 	minPart     = 16 << 20  // bytes of a part
-	maxParts    = 1000      // addresses in one answer; a file has a fifth of them at most
-	maxBegun    = 20        // files in parts of one request
-	maxOpen     = 1000      // uploads in parts of one tenant
+	maxParts    = 1000      // addresses in one response; a file has at most a fifth of them
+	maxBegun    = 20        // multipart uploads per request
+	maxOpen     = 1000      // multipart uploads per tenant
 	maxSideFile = 20 << 20  // bytes of a file beside books
 	openFor     = 24 * time.Hour
 	undoWithin  = 10 * time.Second
-	retryAfter  = 2 * time.Second // where the store fails
+	retryAfter  = 2 * time.Second // if the store fails
 )
 
-// Validate names the setting that is out of its bounds.
+// Validate names the setting that is out of bounds.
 func (c Config) Validate() error {
 	switch {
 	case c.MaxBytes < 0 || c.MaxBytes > maxObject:
@@ -39,7 +39,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// partSize is the size of all parts but the last: 16 MiB, or twice that, as often as it takes for a fifth of maxParts.
+// partSize returns the size of all parts but the last: 16 MiB, doubled until the file has at most a fifth of maxParts
+// parts.
 func partSize(size int64) int64 {
 	n := int64(minPart)
 	for (size+n-1)/n > maxParts/5 {

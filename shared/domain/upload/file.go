@@ -14,14 +14,14 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 )
 
-// Limits of a path: a key of S3 has 1,024 bytes, a name in most file systems 255.
+// Limits of a path: an S3 key has at most 1,024 bytes, a name in most file systems 255.
 const (
 	maxKey  = 1024
 	maxPath = 900
 	maxName = 255
 )
 
-// types are the media types that a file may be stored as, by what its extension promises; the first is the usual one.
+// types are the media types allowed per extension; the first is the default.
 var types = map[string][]string{
 	"cbz":  {"application/vnd.comicbook+zip", "application/zip", "application/x-cbz", "application/x-zip-compressed"},
 	"epub": {"application/epub+zip"},
@@ -34,11 +34,11 @@ var types = map[string][]string{
 	"json": {"application/json"},
 }
 
-// comicInfo may lie beside books, as other programs put it there; Longbox reads the one in a book.
+// comicInfo may be beside books, where other programs put it; Longbox reads only the one inside a book.
 const comicInfo = "comicinfo.xml"
 
-// beside tells whether a file may lie beside books, and which media types it may be stored as. sidecar tells what the
-// library heeds.
+// beside reports whether a file may be beside books, and its allowed media types; sidecar is the library's sidecar
+// test.
 func beside(p string, sidecar func(key string) (kind, about string)) (mediaTypes []string, ok bool) {
 	switch kind, _ := sidecar(p); {
 	case kind == library.PackageSidecar:
@@ -51,15 +51,15 @@ func beside(p string, sidecar func(key string) (kind, about string)) (mediaTypes
 	return types["xml"], strings.EqualFold(path.Base(p), comicInfo)
 }
 
-// checked is a file that may be uploaded.
+// checked is a validated file.
 type checked struct {
 	path, mediaType string
 	size            int64
 	book            bool
 }
 
-// checkPath says what is wrong with a path, or "". Nothing is corrected: what could mean another place to another
-// reader is refused.
+// checkPath returns what is wrong with a path, or "". It corrects nothing: a path that other programs may interpret
+// differently is rejected.
 func checkPath(p string) string {
 	switch {
 	case p == "":
@@ -95,7 +95,7 @@ func checkPath(p string) string {
 	return ""
 }
 
-// check says what is wrong with a file for this library: the member and the reason, or the file as it may be uploaded.
+// check validates a file for this library. It returns the validated file, or the invalid field and the reason.
 func (f File) check(c Config, prefix string, selected func(key string) (string, bool), sidecar func(key string) (kind, about string)) (out checked, member, reason string) {
 	if reason := checkPath(f.Path); reason != "" {
 		return out, "path", reason

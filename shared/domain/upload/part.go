@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// row is an upload in parts.
+// row is a multipart upload.
 type row struct {
 	ID        uuid.UUID `db:"id"`
 	LibraryID uuid.UUID `db:"library_id"`
@@ -32,8 +32,8 @@ type row struct {
 	Begun     time.Time `db:"created_at"`
 }
 
-// keep stores the uploads that were begun for one request: all, or none where more would be open than may be. Requests
-// at the same time wait for each other, so that they do not all find room.
+// keep stores the multipart uploads of one request: all, or none if they would exceed the limit. Concurrent requests
+// are serialized, so that they cannot exceed it together.
 func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	if len(rows) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	return nil
 }
 
-// undo aborts what was begun for a request that failed. What cannot be aborted the bucket's lifecycle rule removes.
+// undo aborts the uploads of a failed request. If that fails, the bucket's lifecycle rule deletes them.
 func (u *Uploader) undo(ctx context.Context, rows []*row) {
 	ctx, cancel := context.WithTimeout(ctx, undoWithin)
 	defer cancel()
@@ -76,7 +76,7 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 	}
 }
 
-// find is an upload that goes on; completed ones too where asked for.
+// find returns an unexpired upload; completed includes completed ones.
 func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
 	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket,
 		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed, u.created_at
@@ -89,7 +89,7 @@ func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, e
 	return r, err
 }
 
-// completed keeps the upload until it expires, so that whoever completes it again hears the same.
+// completed keeps the row of the upload until it expires, so that a repeated request gets the same response.
 func (u *Uploader) completed(ctx context.Context, r *row) (*Completed, error) {
 	_, err := db.Exec(ctx, u.Database, "update upload set completed_at = now() where tenant_id = app.tenant() and id = $1 and completed_at is null", r.ID)
 	return &Completed{r.Key, r.Size}, err
@@ -100,13 +100,13 @@ func (u *Uploader) forget(ctx context.Context, id uuid.UUID) error {
 	return err
 }
 
-// part is the n-th part of the file, from 1.
+// part returns the n-th part of the file, from 1.
 func (r *row) part(n int) (offset, size int64, ok bool) {
 	offset = int64(n-1) * r.PartSize
 	return offset, min(r.PartSize, r.Size-offset), n > 0 && offset < r.Size
 }
 
-// arrived sorts the parts that the store has: those that are as they should be, by number.
+// arrived returns the valid parts in the store, by number.
 func (r *row) arrived(parts []blob.Part) map[int]blob.Part {
 	out := map[int]blob.Part{}
 	for _, p := range parts {
@@ -117,7 +117,7 @@ func (r *row) arrived(parts []blob.Part) map[int]blob.Part {
 	return out
 }
 
-// sign makes the addresses of the parts that have not arrived.
+// sign signs the addresses of the missing parts.
 func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Address, error) {
 	a := Address{Path: r.Key, Method: http.MethodPut, Headers: map[string]string{}, UploadID: &r.ID, PartSize: &r.PartSize, Parts: []PartAddress{},
 		ExpiresAt: u.expiry()}
@@ -150,7 +150,7 @@ func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
 	return &a, err
 }
 
-// complete makes the file of its parts once all are there. Asked again it says the same.
+// complete joins the parts once all have arrived. A repeated request gets the same response.
 func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) {
 	r, err := u.find(ctx, in, true)
 	if err != nil {
@@ -182,7 +182,8 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	}
 	if _, err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
 		if errors.Is(err, blob.ErrChanged) {
-			// It may be this upload's own, of another request. Then the store knows the upload no longer.
+			// The object may stem from this upload, completed by another request. Then the store no longer knows the
+			// upload.
 			_, open := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
 			if !errors.Is(open, blob.ErrNotFound) {
 				return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
@@ -194,11 +195,11 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 	return u.completed(ctx, r)
 }
 
-// clocks is by how much the clocks of store and database may differ.
+// clocks is the maximum difference between the clocks of store and database.
 const clocks = time.Minute
 
-// ended is the answer where the store refused to list or join the parts: of an upload that it knows no longer, whether
-// the file is there. Then it was completed, by another request or by one whose answer was lost; else it was aborted.
+// ended handles a store that refuses to list or join the parts. If the store no longer knows the upload and the file
+// exists, it was completed, by another request or by one whose response was lost; otherwise it was aborted.
 func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, error) {
 	if !errors.Is(err, blob.ErrNotFound) {
 		return nil, refused(err)
@@ -207,7 +208,7 @@ func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, er
 	if lerr != nil {
 		return nil, refused(lerr)
 	}
-	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // the file that was to be replaced
+	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // it is the file to be replaced
 		return nil, gone(err)
 	}
 	return u.completed(ctx, r)

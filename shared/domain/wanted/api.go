@@ -16,7 +16,7 @@ type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// Routes adds the operations on what the caller wants to read.
+// Routes registers the operations on the caller's want-to-read list.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := func(method, path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: method, Path: "/api/v1/want-to-read" + path, ID: id, Summary: summary, Tag: "Want to read", Permission: auth.BooksRead}

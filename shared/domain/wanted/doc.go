@@ -1,5 +1,5 @@
-// Package wanted keeps what each user wants to read: a queue of series and books, in the order in which they were added
-// or in one of the user's own. Nobody sees another user's. Reading something does not take it out.
+// Package wanted stores each user's want-to-read list: series and books in the order in which they were added, or in
+// the user's own order. Nobody sees another user's. Reading an item does not remove it.
 //
 // Tables: wanted; reads series and book.
 package wanted

@@ -11,11 +11,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// mine are the caller's entries that are there: a book whose file is gone waits for its return.
+// mine selects the caller's visible entries: a book whose file is gone is hidden until it returns.
 const mine = ` from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and (w.book_id is null or
 	(select b.deleted_at is null from book b where b.tenant_id = app.tenant() and b.id = w.book_id))`
 
-// columns are those of an Entry.
+// columns are the columns of an Entry.
 const columns = "w.id, case when w.book_id is null then 'series' else 'book' end as item_type, w.series_id, w.book_id, w.added_at"
 
 var orders = map[string]string{"newest": "w.added_at desc, w.id desc", "oldest": "w.added_at, w.id", "custom": "w.place, w.id"}
@@ -29,11 +29,11 @@ func list(ctx context.Context, d *db.DB, sort string, limit, offset int) ([]Entr
 	return page, total, d.Run(ctx, &b)
 }
 
-// lock makes the writers of one user's queue wait for each other, so that no two entries get the same place.
+// lock serializes the writers of one user's list, so that no two entries get the same place.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// insert adds series $1 and books $2 that are there, in the order in which they are named, behind what there is. Books
-// are locked before series, both by id, as all do who lock several.
+// insert appends the existing ones of series $1 and books $2 in their given order. Books are locked before series, both
+// by id, like everywhere.
 const insert = `with found as materialized (
 	  select s.id as series_id, null::uuid as book_id, array_position($1::uuid[], s.id) as nth from series s
 	  where s.tenant_id = app.tenant() and s.id = any($1)
@@ -60,7 +60,7 @@ func queueAdd(b *pgx.Batch, dst **Added, items Items) {
 	db.One(b, dst, insert, append([]uuid.UUID{}, items.SeriesIDs...), append([]uuid.UUID{}, items.BookIDs...))
 }
 
-// add adds one; NotFound where there is no such series or book.
+// add appends one item; NotFound if there is no such series or book.
 func add(ctx context.Context, d *db.DB, item Item) (*Entry, error) {
 	var b pgx.Batch
 	var added *Added
@@ -82,7 +82,7 @@ func add(ctx context.Context, d *db.DB, item Item) (*Entry, error) {
 	return out, nil
 }
 
-// remove takes one out by the column that names it; NotFound where there is no such series or book.
+// remove removes the item with the given id in column; NotFound if there is no such series or book.
 func remove(ctx context.Context, d *db.DB, what, column string, id uuid.UUID) error {
 	var b pgx.Batch
 	var exists bool
@@ -97,9 +97,9 @@ func remove(ctx context.Context, d *db.DB, what, column string, id uuid.UUID) er
 	return nil
 }
 
-// order puts the entries of ids first, then the others as they were, on the places that they have together: those that
-// are hidden or gone for a time are not among them and stay where they are. Of two on the same place the later moves
-// on.
+// order puts the entries in ids first and the others after them in their old order, using the places that they hold
+// together. Hidden entries, and books whose file is gone, keep their places. If two have the same place, the later one
+// moves on.
 func order(ctx context.Context, d *db.DB, ids []uuid.UUID) error {
 	var b pgx.Batch
 	b.Queue(lock)

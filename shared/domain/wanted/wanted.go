@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Entry is a series or a book that the caller wants to read.
+// Entry is a series or book on the caller's want-to-read list.
 type Entry struct {
 	ID       uuid.UUID  `json:"id" db:"id"`
 	ItemType string     `json:"itemType" db:"item_type" enum:"series,book"`
@@ -15,19 +15,19 @@ type Entry struct {
 	AddedAt  time.Time  `json:"addedAt" db:"added_at"`
 }
 
-// Item is what is added: a series or a book.
+// Item is a series or book to add.
 type Item struct {
 	SeriesID *uuid.UUID `json:"seriesId,omitempty" format:"uuid" nullable:"true" doc:"Either this or bookId"`
 	BookID   *uuid.UUID `json:"bookId,omitempty" format:"uuid" nullable:"true" doc:"Either this or seriesId"`
 }
 
-// Items are what is added; ids that nothing has are left out.
+// Items are series and books to add; unknown ids are ignored.
 type Items struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds,omitempty" maxItems:"1000"`
 	BookIDs   []uuid.UUID `json:"bookIds,omitempty" maxItems:"1000"`
 }
 
-// Added says how many are new, and how many were there before.
+// Added counts the new entries, and those that were on the list before.
 type Added struct {
 	Added          int64 `json:"added" db:"added"`
 	AlreadyPresent int64 `json:"alreadyPresent" db:"present"`

@@ -12,14 +12,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// The types of the answers.
+// Media types of responses.
 const (
 	webpubType    = "application/webpub+json"
 	divinaType    = "application/divina+json"
 	positionsType = "application/vnd.readium.position-list+json"
 )
 
-// Routes adds the operations.
+// Routes registers the operations.
 func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
 	add := func(path, id, summary, media string, answer func(r *http.Request, b *book) (kind string, document any, err error)) {
 		a.Handle(operation(path, id, summary, media), func(w http.ResponseWriter, r *http.Request) error {
@@ -81,7 +81,7 @@ func operation(path, id, summary, media string) httpapi.Op {
 		Prefixed: true, Cookie: true, Media: media}
 }
 
-// load is a book with its pages; NotFound where there is none.
+// load returns a book with its pages; NotFound if there is none.
 func load(r *http.Request, d *db.DB, s *page.Server, id uuid.UUID) (*book, error) {
 	b := &book{server: s}
 	if err := d.Run(r.Context(), b.queue(id)); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// book is what is known of a book.
+// book holds the data of a manifest.
 type book struct {
 	server  *page.Server
-	address string // of the book
+	address string // URL of the book
 	index   *page.Index
 	row     *row
 }
@@ -40,7 +40,7 @@ type row struct {
 
 type author struct{ Name, Role string }
 
-// queue asks for all that there is to know of a book.
+// queue adds the selects of a book's data to a batch.
 func (b *book) queue(id uuid.UUID) *pgx.Batch {
 	var batch pgx.Batch
 	page.Queue(&batch, &b.index, id)
@@ -62,7 +62,7 @@ func (b *book) queue(id uuid.UUID) *pgx.Batch {
 
 func (b *book) isEPUB() bool { return strings.EqualFold(b.index.Format, "epub") }
 
-// published is the day of publication as far as it is known: 2012, 2012-05 or 2012-05-01.
+// published returns the publication date as far as it is known: 2012, 2012-05 or 2012-05-01.
 func (r *row) published() string {
 	switch {
 	case r.Year == nil || *r.Year < 1 || *r.Year > 9999:
@@ -79,7 +79,7 @@ func (r *row) published() string {
 	return at.Format(time.DateOnly)
 }
 
-// by are the names of those who did one of the things that roles name.
+// by returns the names of the people with one of the roles.
 func (r *row) by(roles ...string) (names []string) {
 	for _, a := range r.Authors {
 		for _, role := range roles {

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/format/mediatype"
 )
 
-// manifest is a Readium Web Publication Manifest. Every list is there, since some readers want it to be.
+// manifest is a Readium Web Publication Manifest. Every list is present, since some clients require it.
 type manifest struct {
 	Context      string   `json:"@context"`
 	Metadata     metadata `json:"metadata"`
@@ -58,7 +58,7 @@ type metadata struct {
 	Progression  string   `json:"readingProgression,omitempty"`
 	BelongsTo    belongs  `json:"belongsTo"`
 	Presentation *layout  `json:"presentation,omitempty"`
-	Rendition    *layout  `json:"rendition,omitempty"` // what presentation was called before
+	Rendition    *layout  `json:"rendition,omitempty"` // the former name of presentation
 }
 
 type belongs struct {
@@ -76,7 +76,7 @@ type layout struct {
 
 const profiles = "https://readium.org/webpub-manifest/profiles/"
 
-// describe is a manifest without what the book is made of.
+// describe returns a manifest without reading order and resources.
 func (b *book) describe(profile, kind, path string) *manifest {
 	r := b.row
 	m := &manifest{Context: "https://readium.org/webpub-manifest/context.jsonld",
@@ -104,9 +104,9 @@ func (b *book) describe(profile, kind, path string) *manifest {
 	return m
 }
 
-// divina is the manifest of a book's page images (https://readium.org/webpub-manifest/profiles/divina).
+// divina returns the manifest of a book's page images (https://readium.org/webpub-manifest/profiles/divina).
 func (b *book) divina() (*manifest, error) {
-	if _, err := b.index.Entry(1); err != nil { // says why there are none
+	if _, err := b.index.Entry(1); err != nil { // its error says why there are none
 		return nil, err
 	}
 	m := b.describe("divina", divinaType, "/manifest/divina")
@@ -122,7 +122,7 @@ func (b *book) divina() (*manifest, error) {
 
 func (b *book) page(n int) string { return b.address + "/pages/" + strconv.Itoa(n) }
 
-// epub is the manifest of an EPUB's documents (https://readium.org/webpub-manifest/profiles/epub).
+// epub returns the manifest of an EPUB's documents (https://readium.org/webpub-manifest/profiles/epub).
 func (b *book) epub(r *http.Request) (*manifest, error) {
 	c, err := b.server.Contents(r, b.index)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *book) places(places []epub.Place) []link {
 	return out
 }
 
-// file is the address of a file in the book.
+// file returns the URL of a file in the book.
 func (b *book) file(name string) string {
 	return b.address + "/resource/" + (&url.URL{Path: name}).EscapedPath()
 }

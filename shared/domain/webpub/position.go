@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// positions are the places of a book, in order (https://readium.org/architecture/models/locators/positions/).
+// positions are the positions of a book in order (https://readium.org/architecture/models/locators/positions/).
 type positions struct {
 	Total     int        `json:"total"`
 	Positions []position `json:"positions"`
@@ -20,13 +20,13 @@ type position struct {
 
 type locations struct {
 	Position int     `json:"position"`         // from 1
-	Document float64 `json:"progression"`      // where it begins in its document, from 0
-	Book     float64 `json:"totalProgression"` // the same in the whole book
+	Document float64 `json:"progression"`      // where it begins in its document, from 0 to 1
+	Book     float64 `json:"totalProgression"` // where it begins in the whole book
 }
 
 const (
-	positionBytes = 1024   // of a document, as it lies in the archive, make a place
-	maxPositions  = 20_000 // more in a book, and they are as much larger
+	positionBytes = 1024   // compressed bytes of a document per position
+	maxPositions  = 20_000 // per book; beyond that, positions get longer
 )
 
 func (b *book) positions(r *http.Request) (*positions, error) {
@@ -62,7 +62,7 @@ func (p *positions) add(href, kind string, progression float64) {
 	p.Positions = append(p.Positions, position{href, kind, locations{Position: len(p.Positions) + 1, Document: progression}})
 }
 
-// stepOf is how many bytes of documents make a place.
+// stepOf returns the bytes of documents per position.
 func stepOf(spine []epub.Item) int64 {
 	total := int64(0)
 	for _, it := range spine {
@@ -71,7 +71,7 @@ func stepOf(spine []epub.Item) int64 {
 	return max(positionBytes, total/maxPositions)
 }
 
-// placesOf is how many places a document has: a page of a fixed layout is one.
+// placesOf returns the number of positions of a document; a fixed-layout page has one.
 func placesOf(it epub.Item, step int64) int {
 	if it.PrePaginated {
 		return 1

@@ -25,7 +25,7 @@ type Started struct {
 	TaskID     uuid.UUID `json:"taskId" format:"uuid"`
 }
 
-// Deleted is what was removed when the answer is sent.
+// Deleted is what was deleted when the response is sent.
 type Deleted struct {
 	Result
 	BytesReclaimedHuman string    `json:"bytesReclaimedHuman"`
@@ -38,7 +38,7 @@ func op(method, path, id, summary string) httpapi.Op {
 	return httpapi.Op{Method: method, Path: "/api/v1/admin/pdf-cache" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.ForAll()
 }
 
-// Routes adds the operations on what is kept of PDF documents; some have two names.
+// Routes registers the operations on stored pages of PDF documents; some have two names.
 func Routes(a *httpapi.API, d *db.DB, c Config, added task.Added) {
 	httpapi.Register(a, op("GET", "", "getPdfCache", "What is kept of PDF documents"),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) {

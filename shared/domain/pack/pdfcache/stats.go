@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Stats are what is kept of PDF documents.
+// Stats are the statistics of stored pages of PDF documents.
 type Stats struct {
 	Handles Handles `json:"handles"`
 	Pages   Pages   `json:"pages"`
@@ -29,7 +29,7 @@ type Pages struct {
 	TotalSizeHuman    string `json:"totalSizeHuman"`
 }
 
-// Handles are the documents that are open: none.
+// Handles are the open documents: none.
 type Handles struct {
 	Capacity       int64    `json:"capacity" doc:"Always 0, as all here: no documents are kept open"`
 	CurrentSize    int64    `json:"currentSize"`
@@ -43,7 +43,7 @@ type Handles struct {
 	Opens          int64    `json:"opens"`
 }
 
-// Handle would be a document that is open.
+// Handle would be an open document.
 type Handle struct {
 	BookID      uuid.UUID `json:"bookId" format:"uuid"`
 	Path        string    `json:"path"`
@@ -54,12 +54,12 @@ type Handle struct {
 
 func handles() Handles { return Handles{Entries: []Handle{}} }
 
-// Closed says how many documents were closed.
+// Closed is the number of documents that were closed.
 type Closed struct {
 	HandlesClosed int64 `json:"handlesClosed" doc:"Always 0"`
 }
 
-// pages counts the packs. One whose book is gone is no longer of a PDF document; the scheduler removes it.
+// pages counts the packs. A pack whose book is gone does not count as one of a PDF document; the scheduler deletes it.
 func pages(ctx context.Context, d *db.DB, c Config) (*Pages, error) {
 	var b pgx.Batch
 	var found *struct {
@@ -78,7 +78,7 @@ func pages(ctx context.Context, d *db.DB, c Config) (*Pages, error) {
 		OldestFileAgeDays: found.Oldest, TotalFiles: found.Files, TotalSizeBytes: found.Bytes, TotalSizeHuman: human(found.Bytes)}, nil
 }
 
-// closeOne says that of a book no document was open, or that there is no such book.
+// closeOne reports that no document of a book was open, or that there is no such book.
 func closeOne(ctx context.Context, d *db.DB, book uuid.UUID) (*Closed, error) {
 	var b pgx.Batch
 	there := false
@@ -92,13 +92,13 @@ func closeOne(ctx context.Context, d *db.DB, book uuid.UUID) (*Closed, error) {
 	return &Closed{}, nil
 }
 
-// human is a number of bytes for people: 1.5 MB.
+// human formats a number of bytes for people: 1.5 MB.
 func human(bytes int64) string {
 	if bytes < 1024 {
 		return fmt.Sprintf("%d B", bytes)
 	}
 	n, unit := float64(bytes), 0
-	for n >= 1023.95 { // which would be written 1024.0
+	for n >= 1023.95 { // would be rounded to 1024.0
 		n /= 1024
 		unit++
 	}
