@@ -66,6 +66,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		delivery = rendition.Redirect(signer, time.Now)
 		rendition.NewOrigin(maker, pages, c.CDN.Origin).Routes(a)
 	}
+	page.Routes(a, pages)
 	rendition.Routes(a, maker, pages, delivery)
 	webpub.Routes(a, base.Database, pages)
 	orphan.StatsRoutes(a, &orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket})

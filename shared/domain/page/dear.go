@@ -54,7 +54,7 @@ func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err err
 	return func() { d.slots.Release(1); turn() }, nil
 }
 
-// NewServer makes a Server.
+// sendDear answers with a page that must be decompressed or drawn as a whole.
 func NewServer(s Server) *Server {
 	s.dear, s.turns, s.books = newDear(), newTurns(), &directories{}
 	return &s

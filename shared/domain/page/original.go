@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -26,7 +25,8 @@ import (
 // them.
 const Immutable = "private, max-age=31536000, immutable"
 
-// Server streams original pages.
+// Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
+// where the client takes that, so that nobody has to inflate it here.
 type Server struct {
 	Finder  *Finder
 	Content *content.Reader // reads the library

@@ -37,6 +37,13 @@ var pictures = []int{http.StatusFound, http.StatusNotModified}
 
 // Routes registers the images and files. They accept the session cookie, since browsers fetch them by themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
+	pageRoutes(a, m, s, d)
+	coverRoutes(a, m, d)
+	komgaWanted(a, m, d)
+}
+
+// pageRoutes adds the pages, as they are or rendered, for all kinds of clients, and where they are.
+func pageRoutes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "A page image: the original, or with width, height or format a smaller one",
 		Permission: auth.PagesRead, Cookie: true, Early: true, Media: "image/*", Also: pictures,
@@ -61,29 +68,10 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 			}
 			return d.address(ctx, i)
 		})
-	komgaToo(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
-		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
-		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
-		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := httpapi.PathID(r)
-			if err != nil {
-				return err
-			}
-			i, err := s.Finder.Find(r.Context(), id, 0)
-			if err != nil {
-				return err
-			}
-			return s.File(w, r, i)
-		})
-	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/download", ID: "downloadSeries", Tag: "Series",
-		Summary: "The files of all books of a series, in one archive", Permission: auth.BooksRead, Cookie: true, Media: "application/zip"},
-		func(w http.ResponseWriter, r *http.Request) error {
-			id, err := httpapi.PathID(r)
-			if err != nil {
-				return err
-			}
-			return s.Series(w, r, id)
-		})
+}
+
+// coverRoutes adds the covers.
+func coverRoutes(a *httpapi.API, m *Maker, d Delivery) {
 	for _, c := range []struct {
 		path, id, tag, what, permission, exists string
 		queries                                 []string
@@ -100,7 +88,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		{path: "/api/v1/readlists/{id}/thumbnail", id: "getReadListThumbnail", tag: "Collections", what: readLists, permission: auth.ReadListsRead,
 			exists: "select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", queries: []string{readListCover}, borrowed: true},
 	} {
-		komgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
+		page.KomgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				id, err := httpapi.PathID(r)
@@ -110,7 +98,6 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 				return showCover(w, r, m, d, c.what, c.exists, c.queries, id, c.borrowed)
 			})
 	}
-	komgaWanted(a, m, d)
 }
 
 // showCover sends the first cover of id that queries find. Without one, a list of members answers 404; anything else

@@ -3,7 +3,6 @@ package rendition
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -33,7 +32,7 @@ const pageThumbnail = "300"
 
 // komgaPages registers the pages at the paths that clients of Komga use. These clients report progress themselves.
 func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
-	op = forKomga(op)
+	op = page.ForKomga(op)
 	op.Summary = "A page image: the original, or converted"
 	op.Query = []httpapi.Query{{Name: "convert", Values: []any{imaging.JPEG, imaging.PNG}}, {Name: "zeroBased", Values: []any{"true", "false"}}}
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
