@@ -60,9 +60,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	analyses(a, d, added)
 }
 
-func operation(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
-}
+var operation = httpapi.Group{Path: "/api/v1", Tag: "Books"}.Op
 
 // lists registers the lists of books, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {

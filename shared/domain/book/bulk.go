@@ -62,9 +62,7 @@ func BulkLockSchema(ids string, names []string) *huma.Schema {
 
 // bulk registers the operations that change several books at once.
 func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/books/bulk" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
-	}
+	op := httpapi.Group{Path: "/api/v1/books/bulk", Tag: "Books"}.For(auth.BooksWrite)
 	changed := func(ctx context.Context, at []events.Book, fields []string) *BulkChanged {
 		told := make([]events.Event, len(at))
 		for i, b := range at {

@@ -89,9 +89,7 @@ func LockChangeSchema(names []string) *huma.Schema {
 // EditRoutes registers the operations by which people change a book.
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/books/{id}" + path, ID: id, Summary: summary, Tag: "Books", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1/books/{id}", Tag: "Books"}.Op
 	httpapi.Register(a, op("PATCH", "", "patchBook", "Change title, number, volume or chapter of a book, and lock what gets a value", auth.BooksWrite),
 		func(ctx context.Context, in *PatchInput) (*Patched, error) {
 			p, fields, err := patch(ctx, d, added, in)

@@ -13,9 +13,7 @@ import (
 
 // Routes registers the operations on duplicates.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/duplicates" + path, ID: id, Summary: summary, Tag: "Duplicates", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1/duplicates", Tag: "Duplicates"}.Op
 	httpapi.Register(a, op("GET", "", "listDuplicates", "Groups of books with the same content", auth.BooksRead),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())

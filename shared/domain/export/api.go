@@ -16,9 +16,7 @@ type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-func op(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/user/exports/series" + path, ID: id, Summary: summary, Tag: "Exports", Permission: permission}
-}
+var op = httpapi.Group{Path: "/api/v1/user/exports/series", Tag: "Exports"}.Op
 
 // Routes registers the operations on the caller's exports, except the download.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {

@@ -49,9 +49,7 @@ type Stored struct {
 // Routes registers the operations of KOReader's progress sync. added is called after a task was added.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	w := &wanter{database: d, added: added}
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/koreader" + path, ID: id, Summary: summary, Tag: "KOReader", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/koreader", Tag: "KOReader"}.Op
 	httpapi.Register(a, op("POST", "/users/create", "koreaderCreateUser", "Refused: users are made elsewhere", httpapi.Public),
 		func(context.Context, *struct{}) (*httpapi.None, error) {
 			return nil, fault.New(fault.Forbidden, "Users are not made here: log in with an API key as user name, and any password")

@@ -30,9 +30,7 @@ type HistoryInput struct {
 
 // Routes registers the operations on task metrics.
 func Routes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/metrics/tasks" + path, ID: id, Summary: summary, Tag: "Metrics", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1/metrics/tasks", Tag: "Metrics"}.Op
 	httpapi.Register(a, op("GET", "", "getTaskMetrics", "How background tasks fared, by type, and what waits now", auth.LibrariesRead),
 		func(ctx context.Context, _ *struct{}) (*Tasks, error) { return tasks(ctx, d) })
 	httpapi.Register(a, op("GET", "/history", "getTaskMetricsHistory", "How background tasks fared, by the hour or day", auth.LibrariesRead),

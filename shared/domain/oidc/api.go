@@ -88,9 +88,7 @@ type service struct {
 // permissions.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
 	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
-	operation := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/auth/oidc" + path, ID: id, Summary: summary, Tag: "Authentication", Permission: httpapi.Public}
-	}
+	operation := httpapi.Group{Path: "/api/v1/auth/oidc", Tag: "Authentication"}.For(httpapi.Public)
 	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "Identity providers to sign in with"),
 		func(ctx context.Context, _ *struct{}) (*Providers, error) {
 			all, err := db.List[ProviderRef](ctx, d, `select name, display_name, '/api/v1/auth/oidc/' || name || '/login' as login_url

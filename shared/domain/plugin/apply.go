@@ -187,9 +187,7 @@ func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, 
 }
 
 func (s *service) seriesRoutes(a *httpapi.API) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}/metadata" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SeriesWrite}
-	}
+	op := httpapi.Group{Path: "/api/v1/series/{id}/metadata", Tag: "Plugins"}.For(auth.SeriesWrite)
 	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "What a plugin says of a series, and what would become of each field"),
 		func(ctx context.Context, in *struct {
 			SeriesInput

@@ -97,9 +97,7 @@ type Executed struct {
 }
 
 func (s *service) useRoutes(a *httpapi.API) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1", Tag: "Plugins"}.Op
 	httpapi.Register(a, op("GET", "/plugins/actions", "listPluginActions", "What enabled plugins can do somewhere", auth.LibrariesRead),
 		func(ctx context.Context, in *struct {
 			Scope     string    `query:"scope" required:"true" enum:"series:detail,series:bulk,book:detail,book:bulk,library:detail,library:scan"`

@@ -30,9 +30,7 @@ type Said struct {
 // maxToken is the maximum size of a token that users enter, in bytes.
 const maxToken = 8 << 10
 
-func userOp(method, path, id, summary string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/user/plugins" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: httpapi.SignedIn}
-}
+var userOp = httpapi.Group{Path: "/api/v1/user/plugins", Tag: "User plugins"}.For(httpapi.SignedIn)
 
 // actingOp is userOp for operations after which a plugin sends the caller's progress to its service, sooner or later.
 func actingOp(method, path, id, summary string) httpapi.Op {

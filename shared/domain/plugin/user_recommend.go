@@ -90,9 +90,7 @@ type Dismissed struct {
 }
 
 func (s *service) recommendRoutes(a *httpapi.API) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/user/recommendations" + path, ID: id, Summary: summary, Tag: "User plugins", Permission: auth.ProgressRead}
-	}
+	op := httpapi.Group{Path: "/api/v1/user/recommendations", Tag: "User plugins"}.For(auth.ProgressRead)
 	httpapi.Register(a, op("GET", "", "listRecommendations", "What the caller's plugins recommend; one that was never asked is asked by a task"),
 		func(ctx context.Context, _ *struct{}) (*Recommendations, error) {
 			out, unasked, err := s.recommendations(ctx)

@@ -24,9 +24,7 @@ type NewBody struct {
 
 // Routes registers the operations on the caller's stored filters.
 func Routes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/filter-presets" + path, ID: id, Summary: summary, Tag: "Filter presets", Permission: httpapi.SignedIn}
-	}
+	op := httpapi.Group{Path: "/api/v1/filter-presets", Tag: "Filter presets"}.For(httpapi.SignedIn)
 	httpapi.Register(a, op("GET", "", "listFilterPresets", "The filters that the caller keeps, by name"),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging

@@ -25,9 +25,7 @@ type BooksInput struct {
 // Routes registers the operations on the caller's progress and history. Marking whole series is in package series, the
 // list of books being read in package book.
 func Routes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Reading progress", Permission: auth.BooksRead}
-	}
+	op := httpapi.Group{Path: "/api/v1", Tag: "Reading progress"}.For(auth.BooksRead)
 	one := op("GET", "/books/{id}/progress", "getProgress", "The caller's progress in a book; 204 when there is none")
 	one.MayBeEmpty = true
 	httpapi.Register(a, one.Ahead(),

@@ -173,9 +173,7 @@ func forgetAll(ctx context.Context, d *db.DB) error {
 }
 
 func historyRoutes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: path, ID: id, Summary: summary, Tag: "Reading progress", Permission: permission}
-	}
+	op := httpapi.Group{Tag: "Reading progress"}.Op
 	for _, s := range subjects {
 		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "When the caller read "+s.what+" to the end", s.permission),
 			func(ctx context.Context, in *BookInput) (*History, error) { return s.history(ctx, d, in.ID) })

@@ -52,9 +52,7 @@ const (
 
 // Routes registers the operations on ratings.
 func Routes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Ratings", Permission: auth.SeriesRead}
-	}
+	op := httpapi.Group{Path: "/api/v1", Tag: "Ratings"}.For(auth.SeriesRead)
 	own := op("GET", "/series/{id}/rating", "getRating", "What the caller thinks of a series")
 	own.MayBeEmpty = true
 	httpapi.Register(a, own, func(ctx context.Context, in *IDInput) (*Rating, error) {

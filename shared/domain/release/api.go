@@ -51,9 +51,7 @@ type ResetAll struct {
 // states are what the actions on several releases make of them; "" is deleted.
 var states = map[string]string{"dismiss": dismissed, "mark-acquired": acquired, "ignore": ignored, "reset": announced, "delete": ""}
 
-func operation(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Releases", Permission: permission}
-}
+var operation = httpapi.Group{Path: "/api/v1", Tag: "Releases"}.Op
 
 // service is what the operations work with.
 type service struct {

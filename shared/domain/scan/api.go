@@ -39,9 +39,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	purges(a, d, added)
 }
 
-func operation(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Scans", Permission: permission}
-}
+var operation = httpapi.Group{Path: "/api/v1", Tag: "Scans"}.Op
 
 // runs adds what starts and cancels a scan.
 func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {

@@ -50,9 +50,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	commands(a, d, added)
 }
 
-func operation(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
-}
+var operation = httpapi.Group{Path: "/api/v1/series", Tag: "Series"}.Op
 
 // lists registers the lists of series, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {

@@ -84,9 +84,7 @@ func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	resets(a, d, publish, added)
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/series/{id}" + path, ID: id, Summary: summary, Tag: "Series", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1/series/{id}", Tag: "Series"}.Op
 	change := func(ctx context.Context, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, error) {
 		out, at, fields, err := amend(ctx, d, added, id, body, replace)
 		if err == nil && len(fields) > 0 {

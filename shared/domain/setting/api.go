@@ -41,9 +41,7 @@ type handlers struct {
 // Routes registers the operations on settings. bump is called after a change, to invalidate caches.
 func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
 	h := &handlers{d, bump}
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/admin/settings" + path, ID: id, Summary: summary, Tag: tag, Permission: auth.SystemAdmin}
-	}
+	op := httpapi.Group{Path: "/api/v1/admin/settings", Tag: tag}.For(auth.SystemAdmin)
 	httpapi.Register(a, op("GET", "", "listSettings", "All settings, by key"), h.list)
 	httpapi.Register(a, op("POST", "/bulk", "updateSettings", "Change several settings: all or none"), h.bulk)
 	httpapi.Register(a, op("GET", "/{key}", "getSetting", "One setting"), h.get)

@@ -85,9 +85,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx contex
 	s.oidcRoutes(a)
 }
 
-func operation(method, path, id, summary string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Sharing", Permission: auth.SystemAdmin}
-}
+var operation = httpapi.Group{Path: "/api/v1", Tag: "Sharing"}.For(auth.SystemAdmin)
 
 // bump tells every process that permissions have changed, unless the change failed.
 func (s *service) bump(ctx context.Context, err error) error {

@@ -48,9 +48,7 @@ type Purged struct {
 
 // Routes registers the operations on tasks.
 func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
-	op := func(method, path, id, summary, permission string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/tasks" + path, ID: id, Summary: summary, Tag: "Tasks", Permission: permission}
-	}
+	op := httpapi.Group{Path: "/api/v1/tasks", Tag: "Tasks"}.Op
 	httpapi.Register(a, op("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
 			f := Filter{Status: in.Status, Type: in.TaskType}

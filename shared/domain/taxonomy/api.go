@@ -85,9 +85,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	}
 }
 
-func operation(method, path, id, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Genres and tags", Permission: permission}
-}
+var operation = httpapi.Group{Path: "/api/v1", Tag: "Genres and tags"}.Op
 
 // routes registers the operations on a kind across all owners.
 func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {

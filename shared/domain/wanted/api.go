@@ -18,9 +18,7 @@ type IDInput struct {
 
 // Routes registers the operations on the caller's want-to-read list.
 func Routes(a *httpapi.API, d *db.DB) {
-	op := func(method, path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: method, Path: "/api/v1/want-to-read" + path, ID: id, Summary: summary, Tag: "Want to read", Permission: auth.BooksRead}
-	}
+	op := httpapi.Group{Path: "/api/v1/want-to-read", Tag: "Want to read"}.For(auth.BooksRead)
 	httpapi.Register(a, op("GET", "", "listWanted", "What the caller wants to read"),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging

@@ -49,6 +49,19 @@ func (op Op) ForAll() Op { op.SeesAll = true; return op }
 func (op Op) Ahead() Op { op.Early = true; return op }
 
 // Values of Permission besides the names of permissions.
+type Group struct{ Path, Tag string }
+
+// Op is one of the group; path is what follows the group's.
+func (g Group) Op(method, path, id, summary, permission string) Op {
+	return Op{Method: method, Path: g.Path + path, ID: id, Summary: summary, Tag: g.Tag, Permission: permission}
+}
+
+// For is Op of a group whose operations all need the same permission.
+func (g Group) For(permission string) func(method, path, id, summary string) Op {
+	return func(method, path, id, summary string) Op { return g.Op(method, path, id, summary, permission) }
+}
+
+// Who may use an operation, besides a permission's name.
 const (
 	Public   = "public"
 	SignedIn = "signed-in"
