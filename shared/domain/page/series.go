@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -124,6 +125,12 @@ func (s *Server) broken(r *http.Request, b *Index, err error) {
 
 // name returns a name for a file in the archive that is not taken yet.
 func name(base string, taken map[string]bool) string {
+	base = strings.Map(func(c rune) rune {
+		if c == '\\' || unicode.IsControl(c) {
+			return '_'
+		}
+		return c
+	}, base)
 	ext := path.Ext(base)
 	for n := 2; taken[strings.ToLower(base)]; n++ {
 		base = strings.TrimSuffix(strings.TrimSuffix(base, ext), " ("+strconv.Itoa(n-1)+")") + " (" + strconv.Itoa(n) + ")" + ext

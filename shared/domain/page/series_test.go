@@ -1,0 +1,15 @@
+package page
+
+import "testing"
+
+// What stands in the archive of a series is a plain name everywhere, of each file another one.
+func TestNamesInTheArchiveOfASeries(t *testing.T) {
+	t.Parallel()
+	taken := map[string]bool{}
+	for _, one := range [][2]string{{"a.cbz", "a.cbz"}, {"A.cbz", "A (2).cbz"}, {`..\..\a.cbz`, ".._.._a.cbz"}, {"new\nline\x7f.cbz", "new_line_.cbz"},
+		{"new_line_.cbz", "new_line_ (2).cbz"}, {"é #1? 100%.cbz", "é #1? 100%.cbz"}} {
+		if got := name(one[0], taken); got != one[1] {
+			t.Errorf("%q is called %q, want %q", one[0], got, one[1])
+		}
+	}
+}
