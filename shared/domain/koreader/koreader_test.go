@@ -122,6 +122,9 @@ func TestWhosePlace(t *testing.T) {
 	if got := me.Do("GET", at+"/d1", nil).Want(200).Map(); got["progress"] != "3" {
 		t.Errorf("a place was kept while it was off: %v", got)
 	}
+	me.Do("GET", "/koreader//users/auth", nil).Want(200) // of an address that was typed with a slash at its end
+	me.Do("GET", "/koreader//syncs/progress/d1", nil).Want(200)
+	me.Do("GET", "/koreader///users/auth", nil).Want(404)
 }
 
 // A document is the book that has this very file now; of several none is written to.

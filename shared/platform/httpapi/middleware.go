@@ -107,9 +107,15 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 // people type into readers, may have a trailing slash.
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/opds/" || r.URL.Path == "/opds/v2/" {
-			r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
-			requestOf(r.Context()).url.Path = r.URL.Path
+		p := r.URL.Path
+		if p == "/opds/" || p == "/opds/v2/" {
+			p = strings.TrimSuffix(p, "/")
+		}
+		if strings.HasPrefix(p, "/koreader//") { // KOReader adds /users/auth to what was typed
+			p = strings.Replace(p, "//", "/", 1)
+		}
+		if p != r.URL.Path {
+			r.URL.Path, requestOf(r.Context()).url.Path = p, p
 		}
 		if strings.Contains(r.URL.RawQuery, "_") || strings.Contains(r.URL.RawQuery, "limit=") {
 			q, err := url.ParseQuery(r.URL.RawQuery)
