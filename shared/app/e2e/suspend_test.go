@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/sse-relay/relay"
 
 	"github.com/caarlos0/env/v11"
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -110,12 +111,10 @@ func TestSuspendedStreams(t *testing.T) {
 	ours, theirs := s.stream(t, base, s.as("reader")), s.stream(t, base, s.User(t, "two", "reader"))
 	began := time.Now()
 	run("suspend", "one")
-	select {
-	case <-ours:
-		t.Logf("the stream ended after %s", time.Since(began))
-	case <-time.After(obeyed):
+	if _, open := until(ours, ""); open {
 		t.Error("the stream is still open")
 	}
+	t.Logf("the stream ended after %s", time.Since(began))
 	req := request(t, base, s.as("reader"))
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
@@ -125,10 +124,27 @@ func TestSuspendedStreams(t *testing.T) {
 	if res.StatusCode != 403 {
 		t.Errorf("a new stream: %s", res.Status)
 	}
-	select {
-	case <-theirs:
-		t.Error("another tenant's stream ended")
-	default:
+	if err := events.New(testkit.Redis(t), events.Config{Timeout: obeyed}, nil).Publish(t.Context(), s.Two, events.LibraryUpdated(uuid.New())); err != nil {
+		t.Fatal(err)
+	}
+	if heard, _ := until(theirs, "event: library_updated"); !heard {
+		t.Error("another tenant's stream ended, or says nothing")
+	}
+}
+
+// until reads a stream to a line, or to its end, within what a suspension may take: whether the line came, and whether the
+// stream goes on.
+func until(stream <-chan string, line string) (heard, open bool) {
+	late := time.After(obeyed)
+	for {
+		select {
+		case got, open := <-stream:
+			if !open || line != "" && got == line {
+				return open, open
+			}
+		case <-late:
+			return false, true
+		}
 	}
 }
 
@@ -174,8 +190,8 @@ func request(t *testing.T, base string, c *testkit.Client) *http.Request {
 	return req
 }
 
-// stream opens a stream of events; the channel is closed when it ends.
-func (s *system) stream(t *testing.T, base string, c *testkit.Client) <-chan struct{} {
+// stream opens a stream of events and gives its lines; the channel is closed when it ends.
+func (s *system) stream(t *testing.T, base string, c *testkit.Client) <-chan string {
 	t.Helper()
 	res, err := http.DefaultTransport.RoundTrip(request(t, base, c))
 	if err != nil {
@@ -185,11 +201,12 @@ func (s *system) stream(t *testing.T, base string, c *testkit.Client) <-chan str
 	if res.StatusCode != 200 {
 		t.Fatalf("stream: %s", res.Status)
 	}
-	ended := make(chan struct{})
+	lines := make(chan string, 1000)
 	go func() {
-		defer close(ended)
-		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+		defer close(lines)
+		for read := bufio.NewScanner(res.Body); read.Scan(); {
+			lines <- read.Text()
 		}
 	}()
-	return ended
+	return lines
 }
