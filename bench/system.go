@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,7 +80,7 @@ func (s *system) prepare(ctx context.Context) (err error) {
 	if err := s.build(ctx, "migrate"); err != nil {
 		return err
 	}
-	tool, err := gateway.Program(filepath.Join(s.root, ".tools", "bin"), exec.LookPath)
+	tool, err := gateway.Program(filepath.Join(s.root, ".tools", "bin"))
 	if err != nil {
 		return err
 	}

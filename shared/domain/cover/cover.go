@@ -19,8 +19,8 @@ type forced struct {
 	Force bool `json:"force"`
 }
 
-// Making is the task that makes covers, of the type BookCovers or SeriesCovers, of what its target says; force also makes those
-// that are there.
+// Making describes the task that makes covers, of type BookCovers or SeriesCovers; force also makes existing ones
+// again.
 func Making(typ string, force bool) task.Spec {
 	key := typ + ":"
 	if force {

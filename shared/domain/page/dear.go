@@ -54,12 +54,6 @@ func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err err
 	return func() { d.slots.Release(1); turn() }, nil
 }
 
-// sendDear answers with a page that must be decompressed or drawn as a whole.
-func NewServer(s Server) *Server {
-	s.dear, s.turns, s.books = newDear(), newTurns(), &directories{}
-	return &s
-}
-
 // sendDear sends a page that must be decompressed or drawn as a whole.
 func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)

@@ -25,25 +25,6 @@ import (
 // them.
 const Immutable = "private, max-age=31536000, immutable"
 
-// Original answers with the bytes of page n as they lie in the book. A deflated page goes out as a gzip stream
-// where the client takes that, so that nobody has to inflate it here.
-type Server struct {
-	Finder  *Finder
-	Content *content.Reader // reads the library
-	Media   *blob.Store     // holds the page packs
-	Bucket  string          // bucket of Media
-	// Want asks for a page pack of a book with expensive pages; nil disables it.
-	Want func(ctx context.Context, i *Index)
-	// MaxArchive is the maximum number of bytes of files in one archive response; zero means no limit.
-	MaxArchive int64
-	// Renew queues the analysis of a book whose file has changed; nil disables it.
-	Renew *Renewer
-
-	dear  *dear
-	turns turns // for stores on this machine
-	books *directories
-}
-
 // Original sends the bytes of page n as they are in the book. A deflated page is sent as a gzip stream to clients that
 // accept it, so the server does not inflate it.
 func (s *Server) Original(w http.ResponseWriter, r *http.Request, i *Index, n int) error {

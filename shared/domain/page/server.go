@@ -10,18 +10,18 @@ import (
 // Server streams original pages.
 type Server struct {
 	Finder  *Finder
-	Content *content.Reader // of the library
-	Media   *blob.Store     // of page packs
-	Bucket  string          // of Media
-	// Want asks for a page pack of a book whose pages are dear; nil asks for none.
+	Content *content.Reader // reads the library
+	Media   *blob.Store     // holds the page packs
+	Bucket  string          // bucket of Media
+	// Want asks for a page pack of a book with expensive pages; nil disables it.
 	Want func(ctx context.Context, i *Index)
-	// MaxArchive is how many bytes of files one answer can hold; zero is no bound.
+	// MaxArchive is the maximum number of bytes of files in one archive response; zero means no limit.
 	MaxArchive int64
-	// Renew queues the analysis of a book whose file has changed; nil queues none.
+	// Renew queues the analysis of a book whose file has changed; nil disables it.
 	Renew *Renewer
 
 	dear  *dear
-	turns turns // of stores on this machine
+	turns turns // for stores on this machine
 	books *directories
 }
 

@@ -13,20 +13,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// komgaToo registers an operation twice: as it is, and below the prefix of the Komga-compatible interface (package
-// komga).
-func komgaToo(a *httpapi.API, op httpapi.Op, handle func(w http.ResponseWriter, r *http.Request) error) {
-	a.Handle(op, handle)
-	a.Handle(forKomga(op), handle)
-}
-
-// forKomga returns the operation below the prefix.
-func forKomga(op httpapi.Op) httpapi.Op {
-	op.Path, op.ID, op.Tag = "/{prefix}"+op.Path, "komga"+strings.ToUpper(op.ID[:1])+op.ID[1:], "Komga-compatible"
-	op.Prefixed = true
-	return op
-}
-
 // pageThumbnail is the box of a page thumbnail, in pixels.
 const pageThumbnail = "300"
 
