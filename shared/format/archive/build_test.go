@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// part is one entry of an archive that build writes, with every lie it can tell.
+// part is one entry of an archive for build, with all possible wrong values.
 type part struct {
 	name       string
 	data       []byte
@@ -21,7 +21,7 @@ type part struct {
 	descriptor bool
 	zip64      bool
 	flags      uint16
-	method     uint16 // when not 0, what the headers state
+	method     uint16 // if not 0, the value in the headers
 	size       *uint64
 	compressed *uint64
 	offset     *uint64
@@ -31,7 +31,7 @@ type part struct {
 	creator    byte
 }
 
-// shape is how build writes the archive around the parts.
+// shape describes how build writes the archive around the parts.
 type shape struct {
 	prefix  []byte
 	gap     []byte // between directory and end record

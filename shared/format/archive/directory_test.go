@@ -22,7 +22,7 @@ func two() []part {
 func TestReadDirectoryShapes(t *testing.T) {
 	t.Parallel()
 	fake := "PK\x05\x06 fake end record "
-	// An imitation that claims the two entries of the true directory, but at another place.
+	// A fake end record that claims the two entries of the true directory, but at another place.
 	lying := string(build(shape{count: ptr(uint64(2)), dirSize: ptr(uint64(102))}))
 	descriptors := []part{{name: "1.jpg", data: textA, descriptor: true}, {name: "2.jpg", data: textB, deflate: true, descriptor: true}}
 	z64 := []part{{name: "1.jpg", data: textA, zip64: true}, {name: "2.jpg", data: textB, deflate: true, zip64: true, descriptor: true}}
@@ -187,7 +187,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// How much an archive grows is looked at above 64 MiB.
+// The ratio is checked above 64 MiB.
 func TestRatioIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -239,7 +239,7 @@ func TestEntriesOutOfOrder(t *testing.T) {
 	}
 }
 
-// A hostile archive costs no more memory than its directory.
+// A malicious archive needs no more memory than its directory.
 func TestHostileMemory(t *testing.T) {
 	many := make([]part, 19_999)
 	for i := range many {

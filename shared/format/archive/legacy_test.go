@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// Names as the Windows of a country writes them are read as they are meant, also where one name is all that there is.
+// Names in the Windows encoding of a country are decoded correctly, even a single one.
 func TestLegacyNames(t *testing.T) {
 	t.Parallel()
 	for page, names := range map[encoding.Encoding][]string{
@@ -46,7 +46,7 @@ func TestLegacyNames(t *testing.T) {
 	}
 }
 
-// One name that is no UTF-8 shows that the others are none either, though their bytes would do.
+// One name that is not UTF-8 shows that the others are not either, even if their bytes are valid UTF-8.
 func TestLegacyNamesThatCouldBeUTF8(t *testing.T) {
 	t.Parallel()
 	names := []string{"\xcd\xbc\xc6\xac1.jpg", "\xb5\xda2\xbb\xb0.jpg", "3.jpg"}

@@ -63,7 +63,7 @@ func TestMethodsInTheWild(t *testing.T) {
 				if got, err := content(b, pages[i]); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("%s: %d bytes, want %d, %v", pages[i].Name, len(got), len(want), err)
 				}
-				// Damage anywhere is an error, never other content.
+				// Any damage is an error, never other content.
 				for at := int64(40); at < pages[i].Length-1; at += 7 {
 					raw := bytes.Clone(b[pages[i].Offset : pages[i].Offset+pages[i].Length])
 					raw[at] ^= 0x55
@@ -105,7 +105,7 @@ func TestZstandard(t *testing.T) {
 	}
 }
 
-// TestDictionariesAreLimited asks for more than the limit: refused before memory is taken.
+// TestDictionariesAreLimited requests more than the limit, which is refused before memory is allocated.
 func TestDictionariesAreLimited(t *testing.T) {
 	t.Parallel()
 	big := make([]byte, 3<<20)

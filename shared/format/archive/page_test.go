@@ -34,13 +34,13 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// What is kept of a book's pages is found by its fingerprint and the pages' numbers: with another order of pages it
-// must be another one.
+// Stored data about a book's pages is found by its fingerprint and the page numbers: another order of pages must have
+// another fingerprint.
 func TestFingerprintTellsTheOrderOfPages(t *testing.T) {
 	t.Parallel()
 	odd := []Entry{{Name: "page.png", CRC32: 1, Size: 1}, {Name: "page 2.png", CRC32: 2, Size: 1}, {Name: "page-3.png", CRC32: 3, Size: 1},
 		{Name: "page!.png", CRC32: 4, Size: 1}, {Name: "page(4).jpg", CRC32: 5, Size: 1}, {Name: "page_5.png", CRC32: 6, Size: 1}}
-	plain := slices.Clone(Pages(odd)) // the same pages in the same order, under names of which there is no doubt
+	plain := slices.Clone(Pages(odd)) // the same pages in the same order, with unambiguous names
 	for i := range plain {
 		plain[i].Name = fmt.Sprintf("%03d.png", i)
 	}

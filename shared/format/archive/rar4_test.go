@@ -42,7 +42,7 @@ func (s *bitstream) put(v, bits int) {
 	}
 }
 
-// What the codes of lz4 stand for.
+// Meanings of the codes of lz4.
 const (
 	filter4  = 0b0
 	a4       = 0b10
@@ -78,7 +78,7 @@ func unpack(e Entry, block []byte, lim Limits) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Programs for the VM of RAR 4 do not run: each took 25 million steps, and thousands of them a few bytes.
+// Programs for the VM of RAR 4 do not run: each took 25 million steps, and thousands of them take only a few bytes.
 func TestProgramsOfRAR4DoNotRun(t *testing.T) {
 	t.Parallel()
 	s := lz4()
@@ -107,8 +107,7 @@ func TestProgramsOfRAR4DoNotRun(t *testing.T) {
 	}
 }
 
-// A block of RAR 4 says how large a model it is to be unpacked with, be it the first of a file or another: 600 bytes of
-// it took 342 MB.
+// A block of RAR 4 declares the size of its model, in any file of the archive: 600 bytes took 342 MB.
 func TestModelOfRAR4IsBounded(t *testing.T) {
 	t.Parallel()
 	lim := Limits{DictionaryBytes: 16 << 20}

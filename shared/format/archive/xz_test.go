@@ -31,8 +31,8 @@ func xzStream(t *testing.T, empty int, property byte, content []byte) []byte {
 	return append(out, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// A block takes a dictionary whether anything is in it or not: of no more than the entry holds, and not for any number
-// of blocks.
+// A block allocates a dictionary even if it is empty: it must not exceed the entry's size, and the number of blocks is
+// limited.
 func TestDictionariesOfXZAreBounded(t *testing.T) {
 	picture, zeros := bitmap()
 	const mb1, mb64 = 16, 28 // properties of these sizes

@@ -130,8 +130,8 @@ func tidyOffset(s string) string {
 	return s
 }
 
-// TestNextFromAnyMoment walks over two years of changes from random moments:
-// the next time is after the moment, and no due time lies between them.
+// TestNextFromAnyMoment steps over two years of clock changes from random moments: the next time is after the moment,
+// and no due time lies between them.
 func TestNextFromAnyMoment(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 5))
@@ -154,8 +154,7 @@ func TestNextFromAnyMoment(t *testing.T) {
 	}
 }
 
-// TestNextAgainstEveryMinute compares with asking of every minute whether it is
-// due, which takes another path through the library.
+// TestNextAgainstEveryMinute compares Next with a check of every minute, which uses other code of the library.
 func TestNextAgainstEveryMinute(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(8, 13))

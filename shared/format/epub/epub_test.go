@@ -170,7 +170,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// What stands in a package document several times, or is marked as something else.
+// Elements that occur several times in a package document, or are marked as something else.
 func TestFirstOfMany(t *testing.T) {
 	t.Parallel()
 	title := func(id, text, kind string) string {
@@ -220,7 +220,7 @@ func TestFirstOfMany(t *testing.T) {
 	}
 }
 
-// An identifier that says it is an ISBN and is none is told; whatever else an identifier may be is not.
+// An invalid identifier that is marked as an ISBN gives a warning; other identifiers do not.
 func TestWrongISBN(t *testing.T) {
 	t.Parallel()
 	for identifier, warnings := range map[string]int{
@@ -238,7 +238,7 @@ func TestWrongISBN(t *testing.T) {
 	}
 }
 
-// An ISBN may have words behind it, or before it.
+// An ISBN may have words before or after it.
 func TestISBNWithWords(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{"978-0-306-40615-7 (pbk.)": "9780306406157", "ebook-9780306406157": "9780306406157", "urn:isbn:9780306406157;epub": "9780306406157"} {
@@ -416,7 +416,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A book with DRM says so and has its metadata; one whose fonts are obfuscated has none.
+// A DRM-protected book is reported as such and has its metadata. A book with obfuscated fonts is not protected.
 func TestProtection(t *testing.T) {
 	t.Parallel()
 	const encryption = "META-INF/encryption.xml"
@@ -439,7 +439,7 @@ func TestProtection(t *testing.T) {
 	}
 }
 
-// The spine says which way pages are turned; before it could, Amazon's guidelines had a meta for that.
+// The spine has the page direction. Before it could, Amazon's guidelines had a meta for it.
 func TestDirection(t *testing.T) {
 	t.Parallel()
 	const item = `<item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>`
@@ -566,7 +566,7 @@ func TestPlainText(t *testing.T) {
 	}
 }
 
-// What calibre writes beside a book.
+// The file that calibre writes beside a book.
 const besides = `<?xml version='1.0' encoding='utf-8'?>
 <package xmlns="http://www.idpf.org/2007/opf" unique-identifier="uuid_id" version="2.0">
   <metadata xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:opf="http://www.idpf.org/2007/opf">

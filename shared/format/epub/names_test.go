@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Entries whose names are stored as references are written are found by what those mean, after those of that name.
+// Entries with percent-encoded names are found by the decoded name, after entries that have that name.
 func TestNamesWithPercent(t *testing.T) {
 	t.Parallel()
 	dir := &archive.Directory{Entries: []archive.Entry{{Name: "a%20b.xhtml"}, {Name: "both%20.xhtml"}, {Name: "both .xhtml"}, {Name: "100%.jpg"},

@@ -144,7 +144,7 @@ func TestWrongTemplates(t *testing.T) {
 	}
 }
 
-// What a template may just still do.
+// Templates just within the limits.
 func TestLargeTemplates(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 64<<10)

@@ -31,8 +31,8 @@ func BenchmarkPage1200WebP(b *testing.B) { benchmark(b, Spec{Width: 1200, Format
 
 func BenchmarkPage1200JPEG(b *testing.B) { benchmark(b, Spec{Width: 1200, Format: JPEG}) }
 
-// BenchmarkDjpegFloor is the floor for a cover: libjpeg-turbo's own program
-// reducing the same page by 8, its start included. Package libjpeg-turbo-progs.
+// BenchmarkDjpegFloor is the baseline for a cover: libjpeg-turbo's own program reducing the same page by 8, including
+// its start. Package libjpeg-turbo-progs.
 func BenchmarkDjpegFloor(b *testing.B) {
 	djpeg, err := exec.LookPath("djpeg")
 	if err != nil {

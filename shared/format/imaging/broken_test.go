@@ -153,8 +153,7 @@ func TestRenderPolyglot(t *testing.T) {
 	}
 }
 
-// TestRenderTallStrip renders a webtoon strip whose height exceeds what WebP
-// can store: the box is narrowed, not the promise of the format.
+// TestRenderTallStrip renders a webtoon strip that is higher than WebP allows: the box is reduced.
 func TestRenderTallStrip(t *testing.T) {
 	t.Parallel()
 	src := jpegOf(t, halves(200, 20000, red, blue))
@@ -203,7 +202,7 @@ func TestRealFiles(t *testing.T) {
 	}
 }
 
-// What libvips says of one image may hold what it says of others that fail at the same time, and a zero byte.
+// An error text of libvips may contain errors of other images that fail at the same time, and a zero byte.
 func TestUndecodableIsOneLine(t *testing.T) {
 	t.Parallel()
 	err := undecodable("image/jpeg", errors.New("VipsJpeg: a\nVipsJpeg: a\nsource: bad seek to 1\nb\x00c\xff\n\nStack:\ngoroutine 1"))

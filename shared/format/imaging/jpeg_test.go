@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A JPEG whose last two bytes, the mark of its end, are missing has all of its pixels; one that lacks more has not.
+// A JPEG without its last two bytes, the end marker, has all of its pixels; one that lacks more does not.
 func TestUnendedJPEG(t *testing.T) {
 	t.Parallel()
 	whole := jpegOf(t, halves(64, 64, red, blue))
@@ -28,7 +28,7 @@ func TestUnendedJPEG(t *testing.T) {
 	}
 }
 
-// Mistakes that decoders only warn of cost no page.
+// Errors that decoders only warn about do not cost a page.
 func TestJPEGWithMistakes(t *testing.T) {
 	t.Parallel()
 	whole := jpegOf(t, halves(64, 64, red, blue))

@@ -14,10 +14,9 @@ import (
 
 const childVariable = "IMAGING_MEMORY_CHILD"
 
-// TestMemoryStaysFlat renders many pages in a process of its own and reads the
-// kernel's account of its memory: one 1200 px WebP at a time takes at most
-// 64 MB above the start, and after many mixed renders, four at once, no more is
-// held than after some.
+// TestMemoryStaysFlat renders many pages in a separate process and reads its memory from the kernel. One 1200 px WebP
+// at a time takes at most 64 MB above the start. After many mixed renders, four at once, no more is held than after
+// some.
 func TestMemoryStaysFlat(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		memoryChild(t)

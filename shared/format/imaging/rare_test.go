@@ -115,7 +115,7 @@ func TestJPEGXL(t *testing.T) {
 	}
 }
 
-// What a file holds upright, turned and in colours beyond sRGB comes out upright and in sRGB.
+// Images that are stored upright, rotated and in colours beyond sRGB come out upright and in sRGB.
 func TestJPEGXLColoursAndOrientation(t *testing.T) {
 	t.Parallel()
 	r := New(Config{})
@@ -140,7 +140,7 @@ func TestJPEGXLColoursAndOrientation(t *testing.T) {
 	}
 }
 
-// Of an animated AVIF the first frame is shown, as of every animation.
+// Of an animated AVIF the first frame is rendered, as of any animation.
 func TestAnimatedAVIF(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("testdata/frames.avif")

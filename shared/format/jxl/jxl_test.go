@@ -116,7 +116,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A file that ends early is an error wherever it does.
+// A file that is truncated anywhere is an error.
 func TestDecodeCut(t *testing.T) {
 	t.Parallel()
 	src := load(t, "lossless")
@@ -127,7 +127,7 @@ func TestDecodeCut(t *testing.T) {
 	}
 }
 
-// Images that are decoded at once do not see each other.
+// Concurrent decodes do not affect each other.
 func TestDecodeAtOnce(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
@@ -146,7 +146,7 @@ func TestDecodeAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// Whatever the bytes are, the answer is an image within the limits or an error.
+// For any bytes, the result is an image within the limits or an error.
 func FuzzDecode(f *testing.F) {
 	names, err := filepath.Glob("testdata/*.jxl")
 	if err != nil || len(names) == 0 {

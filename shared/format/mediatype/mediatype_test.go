@@ -227,7 +227,7 @@ func TestDimensions(t *testing.T) {
 			if got := Progressive(tt.head); got != tt.progressive {
 				t.Errorf("Progressive = %v, want %v", got, tt.progressive)
 			}
-			for n := range tt.head { // cut anywhere, and with any byte wrong
+			for n := range tt.head { // truncated anywhere, and with any byte changed
 				checkHead(t, tt.head[:n:n])
 				for _, c := range []byte{0, 1, 4, 0xff} {
 					wrong := bytes.Clone(tt.head)

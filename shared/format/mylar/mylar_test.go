@@ -32,7 +32,7 @@ func TestParseFirstVersion(t *testing.T) {
 	}
 }
 
-// A description is text: what it was marked up with goes.
+// A description is plain text: its markup is removed.
 func TestDescription(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"metadata": {"description_formatted": "<p>F &amp; G</p><p>H<br>I</p>"}}`:                   "F & G\nH\nI",

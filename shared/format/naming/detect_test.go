@@ -98,7 +98,7 @@ func show(n Name) string {
 		whole(n.Year, nil), n.Title, strings.Join(others, " ")}, " | ")
 }
 
-// Whatever a name is made of, a hundred times as much of it takes no longer.
+// For any name, a hundred times its length takes proportionally longer at most.
 func TestDetectIsBounded(t *testing.T) {
 	best := func(name string) time.Duration {
 		least := time.Hour

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The extensions that the operator's guide names are those that are read.
+// The extensions in the operator's guide are the supported ones.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../docs/operator.md")

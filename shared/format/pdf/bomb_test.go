@@ -55,7 +55,7 @@ func (p *packer) finish() []byte {
 	return p.Bytes()
 }
 
-// An object stream whose own length or filter lies in it, or in one that needs it, is read once and not for ever.
+// An object stream whose length or filter is in itself, or in a stream that needs it, is read once, without a loop.
 func TestObjectStreamsInACircle(t *testing.T) {
 	own := newPacker(5)
 	own.object(2, "<</Type/ObjStm/N 1/First 4/Length 3 0 R>>stream\n3 0 9\nendstream")
@@ -77,7 +77,7 @@ func TestObjectStreamsInACircle(t *testing.T) {
 	}
 }
 
-// thrashing is a document of pages that lie in turn in more object streams than are remembered.
+// thrashing is a document whose pages alternate between more object streams than are cached.
 func thrashing(streams, pages, pad int) []byte {
 	p := newPacker(10 + streams + pages)
 	var kids strings.Builder
@@ -136,7 +136,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A list of nodes that is in the tree in many places is not many pages.
+// A list of nodes that occurs in many places of the tree does not multiply the pages.
 func TestSharedListOfPages(t *testing.T) {
 	t.Parallel()
 	p := newPacker(6)
@@ -148,7 +148,7 @@ func TestSharedListOfPages(t *testing.T) {
 	}
 }
 
-// An object stream that is unpacked in vain is not unpacked again for each object that it should hold.
+// An object stream that fails to unpack is not unpacked again for each of its objects.
 func TestBrokenObjectStreamsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	const pages = 3000

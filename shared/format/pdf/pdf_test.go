@@ -133,7 +133,7 @@ func TestPagesThatAreOneJPEG(t *testing.T) {
 	}
 }
 
-// A JPEG file that says how it is to be turned is shown as it lies in the document, which a browser would not do.
+// The orientation in a JPEG file is ignored within a document, while a browser would apply it.
 func TestTurnedJPEG(t *testing.T) {
 	t.Parallel()
 	for exif, want := range map[string]bool{
@@ -158,7 +158,7 @@ func TestTurnedJPEG(t *testing.T) {
 	}
 }
 
-// Viewers find the end of a picture themselves where its length is wrong; its range of the file would be a part of it.
+// If the length of an image is wrong, viewers find its end themselves. Its range of the file would be only a part.
 func TestLengthOfJPEG(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[int]bool{0: true, 1: true, -2: true, -30: false} {
@@ -176,7 +176,7 @@ func TestLengthOfJPEG(t *testing.T) {
 	}
 }
 
-// Streams of structure end where their key word is, also where their length is wrong.
+// Structural streams end at their keyword, even if their length is wrong.
 func TestLengthOfStreams(t *testing.T) {
 	t.Parallel()
 	whole := modern()
@@ -202,7 +202,7 @@ func TestLengthOfStreams(t *testing.T) {
 	}
 }
 
-// What bad writers put into a dictionary costs its own value only.
+// An invalid value in a dictionary only loses that value.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"/X >>", "/X/Y/Z >>", "/X nan>>", "/X[0 0 nan 1.#IND]>>", "/X 0,5>>", "/X 612.00.00>>", "/X<12 zz>>>", "/X True>>", "/X[foo]>>"} {
@@ -218,7 +218,7 @@ func TestBadValues(t *testing.T) {
 	}
 }
 
-// What the information dictionary leaves empty, its metadata stream may say.
+// The metadata stream fills fields that the information dictionary lacks.
 func TestMetadataStream(t *testing.T) {
 	t.Parallel()
 	const packet = `<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -248,7 +248,7 @@ func TestMetadataStream(t *testing.T) {
 	}
 }
 
-// Some programs say that a table begins with object 1, though its first line is that of object 0.
+// Some programs start a table with object 1, although its first line is that of object 0.
 func TestTableFromOne(t *testing.T) {
 	t.Parallel()
 	b := bytes.Replace(scan("", fill, plainImage), []byte("xref\n0 8\n"), []byte("xref\n1 8\n"), 1)
@@ -270,8 +270,8 @@ func TestObjectStreams(t *testing.T) {
 	}
 }
 
-// Some programs list a page twice, as a blank one, and make of the tree a chain in which each node holds one page and
-// the rest.
+// Some programs list a page twice, as a blank one, and make the tree a chain in which each node holds one page and the
+// rest.
 func TestTreesOfPages(t *testing.T) {
 	t.Parallel()
 	twice := &builder{}
@@ -294,7 +294,7 @@ func TestTreesOfPages(t *testing.T) {
 	}
 }
 
-// A page that is listed but missing is left out; PDFium, which is asked for pages by their number, counts it.
+// A listed but missing page is left out. PDFium, which takes page numbers, counts it.
 func TestMissingPages(t *testing.T) {
 	t.Parallel()
 	b := &builder{}
@@ -309,7 +309,7 @@ func TestMissingPages(t *testing.T) {
 	}
 }
 
-// Something that was added to a document, as zeros up to a block of a disk, is not a part of it.
+// Data appended to a document, such as zeros up to a disk block, is not part of it.
 func TestAddedToTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{100, 3000, 100_000} {
@@ -319,8 +319,8 @@ func TestAddedToTheEnd(t *testing.T) {
 	}
 }
 
-// What a cross-reference stream beside a table tells of is free in the table, for older programs, and yet there. What
-// an update says is free stays so.
+// Objects of a cross-reference stream beside a table are free in the table, for older programs, but exist. Objects that
+// an update frees stay free.
 func TestHiddenObjects(t *testing.T) {
 	t.Parallel()
 	b := &builder{}
@@ -344,7 +344,7 @@ func TestHiddenObjects(t *testing.T) {
 	}
 }
 
-// Structure may be written in ASCII: by programs whose output had to go by mail.
+// Structure may be written in ASCII, by programs whose output was sent by mail.
 func TestStructureInASCII(t *testing.T) {
 	t.Parallel()
 	packed := "2 0 3 28 <</Type/Pages/Kids[3 0 R]>> <</Type/Page>>" + strings.Repeat(" ", 40) + "\x00\x00\x00\x00"
@@ -382,7 +382,7 @@ func TestStructureInASCII(t *testing.T) {
 	}
 }
 
-// A node of the tree of pages that is below itself is left out; one that is there twice is shown twice.
+// A node of the page tree that is its own ancestor is left out. A node that occurs twice is shown twice.
 func TestPagesAboveThemselves(t *testing.T) {
 	t.Parallel()
 	b := &builder{}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // document is a PDF of n pages, each with a black square on white.
 func document(n int) []byte { return showing(n, "50 100 100 100 re f") }
 
-// endless is a PDF of a page that is not drawn within minutes: its content is a line over everything, again and again.
+// endless is a PDF with a page that takes minutes to draw: its content is a line over everything, again and again.
 var endless = sync.OnceValue(func() []byte {
 	return showing(1, "20 w\n"+strings.Repeat("0 0 m 200 300 0 300 200 0 c S\n", 2_000_000))
 })
@@ -111,7 +111,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// The paper is white also where a page blends its colours.
+// The background is white even if a page blends its colours.
 func TestDrawBlended(t *testing.T) {
 	img := drawn(t, showing(1, "/Blend gs 50 100 100 100 re f"))
 	if dark, light := brightness(img, 200, 300), brightness(img, 10, 10); dark > 0x20 || light < 0xe0 {
@@ -119,7 +119,7 @@ func TestDrawBlended(t *testing.T) {
 	}
 }
 
-// What lies over a page is drawn with it: a stamp, and a form's field that is filled in. What is hidden is not.
+// Annotations are drawn with a page: a stamp, and a filled form field, but no hidden one.
 func TestDrawAnnotations(t *testing.T) {
 	for annotation, want := range map[string]bool{"/Subtype/Stamp/F 4": true, "/Subtype/Widget/FT/Tx/T(field)/F 4": true, "/Subtype/Stamp/F 2": false} {
 		const square = "0 0 100 100 re f"
@@ -132,7 +132,7 @@ func TestDrawAnnotations(t *testing.T) {
 	}
 }
 
-// A form of many fields, which PDFium takes long to read, costs the pages that show none of them nothing.
+// A form with many fields, which PDFium reads slowly, does not slow down pages without fields.
 func TestDrawBesideForm(t *testing.T) {
 	const fields = 20_000
 	var list strings.Builder
@@ -173,7 +173,7 @@ func brightness(img image.Image, x, y int) uint8 {
 	return color.GrayModel.Convert(img.At(x, y)).(color.Gray).Y
 }
 
-// Text in a font that is not in the document is drawn with one of the machine's, which make test installs.
+// Text in a font that is not embedded is drawn with a font of the machine, which make test installs.
 func TestDrawMissingFont(t *testing.T) {
 	const text = "BT /F 100 Tf 50 100 Td <6F2B753B> Tj ET" // 漫画
 	page := "/Resources<</Font<</F<</Type/Font/Subtype/Type0/BaseFont/STSong-Light/Encoding/UniGB-UCS2-H/DescendantFonts[5 0 R]>>>>>>"
@@ -219,7 +219,7 @@ type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
-// begun tells when PDFium begins to read the document.
+// begun reports when PDFium starts to read the document.
 type begun struct {
 	*bytes.Reader
 	once  sync.Once
@@ -235,7 +235,7 @@ func (s *begun) ReadAt(p []byte, off int64) (int, error) {
 	return s.Reader.ReadAt(p, off)
 }
 
-// good draws a page that nothing is wrong with.
+// good draws a valid page.
 func good(t *testing.T, r *pdfdraw.Renderer) {
 	t.Helper()
 	b := document(1)
@@ -255,7 +255,7 @@ func tooLong(t *testing.T, r *pdfdraw.Renderer, source *begun) {
 	}
 }
 
-// A page that takes too long costs its own reader, and nobody else.
+// A page that takes too long only affects its own reader.
 func TestDrawAfterTooLong(t *testing.T) {
 	r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: 3 * time.Second})
 	for range 2 {
@@ -264,7 +264,7 @@ func TestDrawAfterTooLong(t *testing.T) {
 	}
 }
 
-// The wait behind a page that takes too long is none of one's own drawing.
+// The wait behind a page that takes too long does not count as drawing time.
 func TestDrawBehindTooLong(t *testing.T) {
 	for _, atOnce := range []int{1, 2} {
 		t.Run(fmt.Sprint(atOnce, " at once"), func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestDrawBehindTooLong(t *testing.T) {
 	}
 }
 
-// A reader who leaves in the middle of a page, or who waits no longer, takes nothing along.
+// A reader who leaves during a page or while waiting affects no other.
 func TestDrawAfterLeaving(t *testing.T) {
 	r := pdfdraw.New(pdfdraw.Config{Side: 300, CacheDir: compiled, Timeout: time.Minute})
 	for range 2 {

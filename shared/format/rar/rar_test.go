@@ -170,7 +170,7 @@ func (f failingAt) ReadAt(p []byte, off int64) (int, error) {
 	return f.ReaderAt.ReadAt(p, off)
 }
 
-// readsAt notes where it is read.
+// readsAt records the offsets of reads.
 type readsAt struct {
 	io.ReaderAt
 	places map[int64]bool
@@ -181,7 +181,7 @@ func (r readsAt) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
-// The copies of headers at the end spare reading each header in its place. Bad ones do no harm.
+// The copies of headers at the end save reading each header separately. Invalid copies do no harm.
 func TestQuickOpen(t *testing.T) {
 	t.Parallel()
 	var files []testkit.File
@@ -229,7 +229,7 @@ func linked(b []byte, name, target string, kind byte) []byte {
 	return slices.Concat(b[:end], h, b[end:])
 }
 
-// WinRAR stores identical files once, where it is told to: all of them are pages. A symbolic link is none.
+// WinRAR can store identical files once: all of them are pages. A symbolic link is not.
 func TestFileCopies(t *testing.T) {
 	t.Parallel()
 	b := testkit.RAR5(testkit.RAROptions{}, three()...)

@@ -28,14 +28,14 @@ func pack(t testing.TB, o rarpack.Options, files ...rarpack.File) []byte {
 	return b
 }
 
-// compressed is pages of several blocks of the stream each; the third is the first again, and noise, so that its bytes
-// can come from nowhere else.
+// compressed are pages of several blocks each. The third is the first again, and noise, so that its bytes can come from
+// nowhere else.
 func compressed() []rarpack.File {
 	return []rarpack.File{{Name: "1.jpg", Data: noise(1, 2<<20)}, {Name: "2.jpg", Data: bytes.Repeat(noise(2, 1000), 500)},
 		{Name: "3.jpg", Data: noise(1, 2<<20)}, {Name: "4.jpg"}, {Name: "5.jpg", Data: noise(5, 200<<10)}}
 }
 
-// TestSolid reads archives compressed in one: their first page alone is in a range of its own.
+// TestSolid reads solid archives: only their first page has a range of its own.
 func TestSolid(t *testing.T) {
 	t.Parallel()
 	for name, dictionary := range map[string]int64{"one dictionary": 16 << 20, "a dictionary smaller than a page": 1 << 20} {
@@ -128,8 +128,7 @@ func small(t testing.TB) (b []byte, files []rarpack.File) {
 	return pack(t, rarpack.Options{Solid: true}, files...), files
 }
 
-// TestSolidDamage changes every byte: no page has other content without an error, be it an earlier page that is
-// damaged.
+// TestSolidDamage changes every byte: no page has wrong content without an error, even if an earlier page is damaged.
 func TestSolidDamage(t *testing.T) {
 	t.Parallel()
 	b, files := small(t)
@@ -151,7 +150,7 @@ func TestSolidDamage(t *testing.T) {
 			t.Errorf("byte %d: %v", at, err)
 		}
 	}
-	for n := range len(b) - 8 { // Without the end block the pages are whole.
+	for n := range len(b) - 8 { // Without the end block the pages are complete.
 		err := rar.Walk(bytes.NewReader(b[:n]), archive.Limits{}, map[int64]archive.Entry{2: dir[2]}, func(_ int64, content io.Reader) error {
 			_, err := io.Copy(io.Discard, content)
 			return err

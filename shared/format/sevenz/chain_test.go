@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Pairs of coders that do not exist, or that name one twice, are damage and no panic.
+// Invalid or duplicate pairs of coders are errors, not panics.
 func TestPairsOfCoders(t *testing.T) {
 	t.Parallel()
 	for _, pairs := range [][4]byte{{63, 0, 1, 63}, {1, 0, 1, 1}, {1, 0, 2, 0}, {3, 0, 1, 1}, {1, 3, 2, 1}} {

@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// No stream refers beyond its beginning: a small archive made with a large dictionary is within the limits, and takes
-// no more memory than it has content.
+// No stream refers beyond its start: a small archive with a large declared dictionary is within the limits, and takes
+// no more memory than its content.
 func TestDictionary(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestDictionary(t *testing.T) {
 	}
 }
 
-// The compressors of a chain have their dictionaries at once: eight of the limit's size took 512 MB.
+// The dictionaries of a chain are in memory at the same time: eight of the maximum size took 512 MB.
 func TestDictionariesOfAChain(t *testing.T) {
 	t.Parallel()
 	large, small := coder{idLZMA2, []byte{28}, 1 << 30}, coder{idLZMA2, []byte{28}, 1000}

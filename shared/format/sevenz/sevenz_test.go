@@ -130,7 +130,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// TestLimits are checked by headers alone: what is just within one is read, what is just beyond is refused by its name.
+// TestLimits checks limits by headers alone: what is just within a limit is accepted, what is just beyond is refused
+// with its name.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -158,8 +159,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestDamage: whatever byte is wrong and wherever the file ends, the answer is an error that says so or the right
-// content.
+// TestDamage: for any wrong byte or truncation, the result is an error or the right content.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	b := load(t, "lzma2")

@@ -71,8 +71,8 @@ func TestPagesAreRanges(t *testing.T) {
 	}
 }
 
-// A hard link, which GNU tar writes for the second name of a file, is the file; a symbolic link and one to nothing are
-// none.
+// A hard link, which GNU tar writes for a file's second name, is the file. A symbolic link and a dangling link are not
+// files.
 func TestHardLinks(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -99,7 +99,8 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
-// sparse makes the first header of a GNU archive that of a file with a hole behind its content, as tar -S writes it.
+// sparse turns the first header of a GNU archive into that of a file with a hole after its content, as tar -S writes
+// it.
 func sparse(b []byte, name string) []byte {
 	const checksum, kind, holes, realSize = 148, 156, 386, 483
 	b = bytes.Clone(b)

@@ -121,7 +121,7 @@ func TestParseKeepsWhatCameBefore(t *testing.T) {
 	}
 }
 
-// A limit is a setting: what is just within it is read, what is just beyond it is refused by its name.
+// Each limit is a setting: what is just within it is accepted, what is just beyond is refused with its name.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	lim := Limits{Bytes: 100, Depth: 3, Elements: 5}

@@ -62,7 +62,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// The clocks of two machines are never quite the same: a token of one that is ahead is good at once.
+// Clocks of two machines always differ a little: a token of a clock that is ahead is valid at once.
 func TestTokenOfAClockAhead(t *testing.T) {
 	t.Parallel()
 	tokens := newTokens(t)
@@ -177,8 +177,8 @@ func TestTokenConfig(t *testing.T) {
 	}
 }
 
-// After a change of keys, tokens of the key before are good as long as it is in the ring; new ones are signed with
-// the new key only.
+// After a key rotation, tokens of the former key are valid as long as it is in the ring. New tokens are signed with the
+// new key only.
 func TestTokenKeyRing(t *testing.T) {
 	t.Parallel()
 	key := func(b byte) string {
@@ -207,7 +207,7 @@ func TestTokenKeyRing(t *testing.T) {
 			t.Errorf("good %v: %v", c.good, err)
 		}
 	}
-	tokens(key(9), key(1), key(2), key(3), key(4)) // as many as there may be
+	tokens(key(9), key(1), key(2), key(3), key(4)) // the maximum number
 	for _, previous := range [][]string{{"short"}, {key(1), key(2), key(3), key(4), key(5)}} {
 		if _, err := auth.NewTokens(auth.Config{SigningKey: key(9), Previous: previous, TokenLife: time.Hour}); err == nil || !strings.Contains(err.Error(), "AUTH_PREVIOUS_KEYS") {
 			t.Errorf("%v: %v", previous, err)

@@ -131,7 +131,8 @@ func TestPutGetDelete(t *testing.T) {
 	}
 }
 
-// What a store does not delete, by a lock or a policy, is named at the end and keeps nothing else.
+// Objects that a store refuses to delete, because of a lock or a policy, are reported at the end and do not stop the
+// rest.
 func TestDeletePagesGoesOnBehindWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := testkit.StartS3(t)

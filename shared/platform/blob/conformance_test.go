@@ -24,8 +24,8 @@ import (
 )
 
 // target is the store under test: TEST_S3_ENDPOINT with TEST_S3_ACCESS_KEY and TEST_S3_SECRET_KEY, else the gateway.
-// `make conformance` runs this suite against every store that Longbox is meant for and prints what each supports: a
-// skipped test is something that the store lacks and Longbox does without there.
+// `make conformance` runs this suite against every supported store and prints what each supports. A skipped test is a
+// feature that the store lacks, and without which Longbox works.
 type target struct {
 	*testing.T
 	blob.Config
@@ -45,7 +45,7 @@ func newTarget(t *testing.T) *target {
 	x := &target{T: t, Config: cfg, store: cfg.Library(), bucket: "t-" + uuid.NewString()[:13]}
 	x.sdk = s3.New(s3.Options{Region: cfg.Region, UsePathStyle: true, BaseEndpoint: &cfg.LibraryEndpoint,
 		Credentials: credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
-		// Without it the SDK adds checksums that not every store understands.
+		// Without it the SDK adds checksums that not every store supports.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired})
 	if _, err := x.sdk.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &x.bucket}); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func (x *target) put(key string, data string) blob.Object {
 	return found[0]
 }
 
-// send uses an address made by Presign.
+// send uses a URL from Presign.
 func (x *target) send(u blob.Upload, life time.Duration, body string, change func(*http.Request)) int {
 	x.Helper()
 	address, err := x.store.Presign(x.Context(), u, life)

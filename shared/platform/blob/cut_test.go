@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// What readers of formats take for a file that is too short is no answer of the store that has broken off.
+// A response that the store breaks off is not reported with the error that format readers return for a truncated file.
 func TestCutAnswerIsTroubleOfTheStore(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -47,7 +47,7 @@ func TestCutAnswerIsTroubleOfTheStore(t *testing.T) {
 	}
 }
 
-// A store, or a proxy before it, that answers with the whole object has not answered with the range.
+// A store, or a proxy in front of it, that answers with the whole object has not answered the range request.
 func TestStoreWithoutRanges(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -65,7 +65,7 @@ func TestStoreWithoutRanges(t *testing.T) {
 	}
 }
 
-// No bytes are there without a request: no range says none, and a store answers with the whole object.
+// An empty range needs no request: HTTP has no empty ranges, so a store would answer with the whole object.
 func TestRangeOfNothing(t *testing.T) {
 	t.Parallel()
 	data, err := Config{LibraryEndpoint: "http://127.0.0.1:1", PathStyle: true, Region: "us-east-1"}.Library().ReadRange(t.Context(), "b", Object{Key: "k", Size: 10}, 5, 0)

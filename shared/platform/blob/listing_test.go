@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// listings are answers as stores send them, and some that none should.
+// listings are responses of stores, and some invalid ones.
 var listings = []struct {
 	name, doc string
 	plain     bool // read without encoding/xml
@@ -73,7 +73,7 @@ func TestNamelessFolderIsRefused(t *testing.T) {
 	}
 }
 
-// A listing that says there is more and not where would be asked for again and again, from its beginning.
+// A listing that has more pages but no token would be requested again and again, from its start.
 func TestListingThatDoesNotGoOn(t *testing.T) {
 	asked := 0
 	url, _, _ := served(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -99,8 +99,7 @@ func TestTimesThatNoListingWrites(t *testing.T) {
 	}
 }
 
-// Amazon S3 sends a key with a control character in a form that no reader takes, unless it is asked for keys as in a
-// URL.
+// Amazon S3 sends a key with a control character as invalid XML, unless URL encoding is requested.
 func TestKeysThatXMLCannotHold(t *testing.T) {
 	var asked []string
 	url, _, _ := served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -134,7 +133,7 @@ func same(a, b listing) bool {
 	return len(a.folders) == 0 || reflect.DeepEqual(a.folders, b.folders)
 }
 
-// FuzzReadListing holds the quick way to encoding/xml: where both read a document, they read the same.
+// FuzzReadListing compares the fast parser with encoding/xml: if both accept a document, the results are equal.
 func FuzzReadListing(f *testing.F) {
 	for _, c := range listings {
 		f.Add(c.doc)

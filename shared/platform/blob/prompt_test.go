@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// A store that stops in the middle of an answer does not hold its reader for ever, however the answer is read.
+// A store that stops in the middle of a response does not block its reader forever, however the response is read.
 func TestAStoreThatStalls(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -60,7 +60,7 @@ func TestAStoreThatStalls(t *testing.T) {
 	}
 }
 
-// Who asks and leaves in the middle of an answer is told that, and not that the store had stalled.
+// A caller who cancels in the middle of a response gets that error, and not that the store has stalled.
 func TestAnAskerWhoLeaves(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan struct{})
@@ -88,7 +88,7 @@ func TestAnAskerWhoLeaves(t *testing.T) {
 	}
 }
 
-// Nor is what the SDK asks for held by an answer that stops behind its header.
+// The SDK's requests do not block either when a response stops after its header.
 func TestAnAnswerToTheSDKThatStalls(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -110,7 +110,7 @@ func TestAnAnswerToTheSDKThatStalls(t *testing.T) {
 	}
 }
 
-// An answer of unknown length that nobody wants is not read to its end.
+// An unwanted response of unknown length is not read to its end.
 func TestAnUnwantedAnswerIsLeft(t *testing.T) {
 	t.Parallel()
 	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -136,7 +136,7 @@ func TestAnUnwantedAnswerIsLeft(t *testing.T) {
 	}
 }
 
-// A reader who takes nothing for longer than a store may stall gets the whole answer all the same.
+// A reader who pauses longer than a store may stall still gets the whole response.
 func TestASlowReaderIsNoStall(t *testing.T) {
 	t.Parallel()
 	data := pattern(16 << 20)

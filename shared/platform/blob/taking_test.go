@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A store that stops reading what it is sent does not hold who stores for ever.
+// A store that stops reading does not block an upload forever.
 func TestAStoreThatTakesNothing(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -26,7 +26,7 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 	}
 }
 
-// What the SDK says of a store that is not there, or that ends before it answers, is told from a refusal.
+// The SDK's errors for a store that is down, or that closes before it responds, are distinguished from a refusal.
 func TestAStoreThatIsGone(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")

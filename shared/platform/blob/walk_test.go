@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// shelves is a store of keys, with folders that it cannot look into: it fails for every listing that would have to.
+// shelves is a store of keys with unreadable folders: every listing that includes one fails.
 type shelves struct {
 	keys   []string
 	closed []string
@@ -80,7 +80,7 @@ func walked(t *testing.T, s *Store, prefix, after string) (keys, unlisted []stri
 	return keys, unlisted, nil
 }
 
-// A walk yields what can be listed, in order, wherever it begins, and names the folders that cannot.
+// A walk yields everything that can be listed, in order, from any start, and names the folders that cannot.
 func TestWalk(t *testing.T) {
 	names := []string{"a", "a-b", "a b", "b", "é"}
 	for seed := range uint64(40) {
@@ -135,7 +135,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// A store in trouble is none with a few folders that it cannot list.
+// A failing store is distinguished from one with a few unreadable folders.
 func TestWalkGivesUp(t *testing.T) {
 	s := &shelves{page: 1000, closed: []string{"a/", "b/", "c/"}}
 	url, _, _ := served(t, s.ServeHTTP)
@@ -161,7 +161,7 @@ func TestWalkGivesUp(t *testing.T) {
 	}
 }
 
-// A name that is no UTF-8 is shown as another one, under which the folder cannot be asked for.
+// A name that is not UTF-8 is shown as another one, by which the folder cannot be requested.
 func TestWalkUnclear(t *testing.T) {
 	s := &shelves{page: 1000, keys: []string{"a/1.cbz", "b\uFFFD/2.cbz", "c/3.cbz"}, closed: []string{"b\uFFFD/"}}
 	url, _, _ := served(t, s.ServeHTTP)
@@ -171,7 +171,7 @@ func TestWalkUnclear(t *testing.T) {
 	}
 }
 
-// A folder that cannot be listed costs a few requests, however many others there are.
+// An unreadable folder costs only a few requests, however many others there are.
 func TestWalkGoesOn(t *testing.T) {
 	s := &shelves{page: 1000, closed: []string{"0050/x/"}}
 	for i := range 3000 {
@@ -184,7 +184,7 @@ func TestWalkGoesOn(t *testing.T) {
 	}
 }
 
-// Objects are found although a folder between them cannot be listed.
+// Objects are found even if a folder between them is unreadable.
 func TestLookAround(t *testing.T) {
 	s := &shelves{page: 1000, closed: []string{"a/m/"}, keys: []string{"a/b.cbz", "a/x.cbz", "a/z.cbz"}}
 	url, _, _ := served(t, s.ServeHTTP)

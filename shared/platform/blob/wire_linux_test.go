@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel takes little more of a book from a store on this machine than is read: its memory is that of every
-// connection. The connection is not used again.
+// The kernel buffers little more of a book from a local store than is read: its memory is shared by all connections.
+// The connection is not reused.
 func TestWireKeepsLittle(t *testing.T) {
 	t.Parallel()
 	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {

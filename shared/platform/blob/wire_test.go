@@ -77,7 +77,7 @@ func TestWireReusesConnections(t *testing.T) {
 	}
 }
 
-// Connections of a burst are closed when nobody has used them for a while, also where nobody asks for one again.
+// Idle connections of a burst are closed after a while, even without further requests.
 func TestWireClosesWhatIsIdle(t *testing.T) {
 	t.Parallel()
 	const many = 8
@@ -121,7 +121,7 @@ func TestWireClosesWhatIsIdle(t *testing.T) {
 	}
 }
 
-// TestWireBetweenConnections sends bodies on to another connection, as a page goes to its reader.
+// TestWireBetweenConnections copies bodies to another connection, as a page goes to its reader.
 func TestWireBetweenConnections(t *testing.T) {
 	t.Parallel()
 	data := pattern(3_000_000)
@@ -174,7 +174,7 @@ func TestWireUnreadBodyIsNotReused(t *testing.T) {
 	}
 }
 
-// TestStaleConnection meets a server that closed the idle connection: nobody notices.
+// TestStaleConnection uses an idle connection that the server has closed: callers do not notice.
 func TestStaleConnection(t *testing.T) {
 	url, connections, srv := served(t, func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("Content-Length", "0") })
 	store := troubled(t, url)
@@ -198,8 +198,8 @@ func troubled(t *testing.T, url string) *Store {
 	return Config{LibraryEndpoint: url, Region: "us-east-1", PathStyle: true}.Library()
 }
 
-// TestThreeTriesOnFreshConnections meets a server that asks for fewer requests, then one that closes without an answer:
-// a read is tried three times, and never again over a connection that is known.
+// TestThreeTriesOnFreshConnections has a server that throttles, then one that closes without a response. A read is
+// tried three times, with new connections after the first.
 func TestThreeTriesOnFreshConnections(t *testing.T) {
 	for _, fails := range []func(http.ResponseWriter){
 		func(rw http.ResponseWriter) { http.Error(rw, "SlowDown", http.StatusServiceUnavailable) },
@@ -236,8 +236,7 @@ func TestThreeTriesOnFreshConnections(t *testing.T) {
 	}
 }
 
-// TestStoreAsksForPatience meets a store that answers the first request of each kind with 429, as some do where S3 says
-// 503.
+// TestStoreAsksForPatience has a store that answers the first request of each kind with 429, where S3 sends 503.
 func TestStoreAsksForPatience(t *testing.T) {
 	var busy atomic.Bool
 	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -327,7 +326,7 @@ func TestWireSilentServer(t *testing.T) {
 	}
 }
 
-// TestSilentStoreIsAskedOnce has a disk behind the store that does not come back: three tries would take a minute.
+// TestSilentStoreIsAskedOnce has a store with a hanging disk: three tries would take a minute.
 func TestSilentStoreIsAskedOnce(t *testing.T) {
 	release := make(chan bool)
 	var requests atomic.Int64

@@ -65,7 +65,7 @@ func TestFailedUploadLeavesNothing(t *testing.T) {
 	}
 }
 
-// A store that has fallen silent does not hold who gives up storing: the time to take back what was stored is bounded.
+// A silent store does not block a caller who gives up an upload: the time for cleaning up is limited.
 func TestGivingUpIsBounded(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")

@@ -100,7 +100,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// An address is the same for its hour, good for between 15 and 75 minutes, and accepted by a check of its own.
+// A URL is the same for its hour, valid for 15 to 75 minutes, and accepted by an independent check.
 func TestAddressesKeepForAnHour(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)

@@ -31,7 +31,7 @@ type role struct {
 	Super, Bypass, Create, Repl bool
 }
 
-// A superuser, and a role that bypasses row security, sees everything: then these tests prove nothing.
+// A superuser, or a role that bypasses row security, sees everything: then these tests would prove nothing.
 func refuseSuperuser(t *testing.T, d *db.DB) {
 	t.Helper()
 	for _, r := range collect[role](t, d, `select rolname::text, rolsuper, rolbypassrls, rolcreaterole or rolcreatedb, rolreplication
@@ -77,7 +77,7 @@ func TestRolesAreBound(t *testing.T) {
 	}
 }
 
-// systemWide are the tables of which longbox_system sees every tenant's rows: it finds due work there.
+// systemWide are the tables in which longbox_system sees all tenants' rows, to find due work.
 var systemWide = map[string]bool{"tenant": true, "refresh_token": true, "verification_token": true, "setting": true, "setting_schedule": true, "plugin_schedule": true, "library_job": true,
 	"library": true, "task": true, "task_metric": true, "page_pack": true, "cover_sweep": true, "oidc_state": true, "term_fill": true, "alternate_title_fill": true, "release_fill": true, "export_cleanup": true, "release_source": true}
 

@@ -50,7 +50,7 @@ func TestScopeSeesItsOwn(t *testing.T) {
 	}
 }
 
-// What takes a request's statement longer than app.request_timeout is refused for the time being.
+// A statement of a request that takes longer than app.request_timeout is refused with 503.
 func TestStatementTakesTooLong(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -72,8 +72,8 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
-// A full or failing disk is no error of the program, nor is a connection that ended or a deadlock, nor a row that went
-// a moment ago: who asks is told what is the matter, and when to try again.
+// A full or failing disk, a closed connection, a deadlock or a row that was just deleted is not an internal error: the
+// client gets the reason and when to retry.
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -89,14 +89,13 @@ func TestTryAgain(t *testing.T) {
 	}
 }
 
-// later tells whether an error says what is the matter, and when to try again.
+// later reports whether an error has the reason and when to retry.
 func later(err error, text string) bool {
 	var refused *fault.Error
 	return errors.As(err, &refused) && refused.Code == fault.Unavailable && refused.RetryAfter != 0 && strings.Contains(refused.Message, text)
 }
 
-// While the server lets nobody in, because a password is being changed or a database restored, it is away like any
-// other.
+// A server that refuses logins, because a password is being changed or a database restored, counts as unreachable.
 func TestConnectionRefused(t *testing.T) {
 	t.Parallel()
 	s := testkit.DB(t)
@@ -115,8 +114,8 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// After a failover the name of the writer leads to what is a reader now for a while, and who connects then could write
-// nothing until that connection ends, which may be hours later: it is given up with the first refusal.
+// After a failover the writer's host name leads to a reader for a while. A connection from that time could not write
+// until it ends, possibly hours later. So it is closed at the first refusal.
 func TestReaderIsLeft(t *testing.T) {
 	t.Parallel()
 	s := testkit.DB(t)
@@ -149,8 +148,8 @@ func TestReaderIsLeft(t *testing.T) {
 	}
 }
 
-// The end of the time under a statement is no lost database: the request was too much, and is undone. Without a
-// connection nothing was asked.
+// A timeout during a statement does not mean that the database is down: the request was too expensive, and is rolled
+// back. Without a connection nothing was sent.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
 	s := testkit.DB(t)
@@ -201,8 +200,8 @@ func TestTimeIsUp(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and says nothing is waited for once; then every statement is refused at once, until
-// it is tried again.
+// Only one statement waits for a server that accepts connections and does not answer. Then every statement is refused
+// at once, until the next attempt.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listen, err := net.Listen("tcp", "127.0.0.1:0")

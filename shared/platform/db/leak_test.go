@@ -35,8 +35,8 @@ func TestPoolDoesNotLeakBehindPgbouncer(t *testing.T) {
 	leak(t, d, testkit.Pooler(t, d.AppURL, leakConns))
 }
 
-// leak runs interleaved batches of many tenants over few connections, some of them cancelled while they run, some
-// whose caller panics, some with an SQL error, and looks for rows of another tenant and for a tenant left behind.
+// leak runs interleaved batches of many tenants over few connections. Some are cancelled, some panic, some have an SQL
+// error. It looks for rows of another tenant and for a tenant left on a connection.
 func leak(t *testing.T, d *testkit.Databases, url string) {
 	t.Helper()
 	pool, err := db.Open(db.Config{URL: url, MaxConns: leakConns, Timeout: 5 * time.Second})
@@ -102,7 +102,7 @@ func leak(t *testing.T, d *testkit.Databases, url string) {
 				if n%5 == 0 {
 					var setting string
 					var seen int
-					// On its own, in no tenant: whatever connection this is, nothing may be left on it.
+					// Outside any tenant: nothing may be left on any connection.
 					if err := pool.Pool().QueryRow(ctx, "select coalesce(current_setting('app.tenant', true), '') || coalesce(current_setting('app.account', true), ''), (select count(*) from tag)").
 						Scan(&setting, &seen); err != nil {
 						t.Errorf("batch %d: %v", n, err)

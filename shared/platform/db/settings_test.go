@@ -18,7 +18,7 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// An empty address would lead to whatever Postgres this machine has.
+// An empty URL would lead to any Postgres on this machine.
 func TestAddressIsRequired(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]string{"": "DATABASE_URL: ", "DATABASE_SYSTEM_URL": "DATABASE_SYSTEM_URL: "} {

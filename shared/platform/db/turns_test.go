@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Of two connections a tenant with many requests has one as soon as another tenant asks.
+// Of two connections, a tenant with many requests gets only one as soon as another tenant asks.
 func TestTurnsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loud, quiet := uuid.New(), uuid.New()
@@ -51,7 +51,8 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
-// A tenant alone has all connections; once another one has asked, a quarter of them, though the others lie idle.
+// A single tenant may use all connections. Once another one has asked, a tenant gets a quarter of them, even if the
+// others are idle.
 func TestTurnsAreKeptForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loud, quiet := uuid.New(), uuid.New()
@@ -104,7 +105,7 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 	})
 }
 
-// To ask which tenant answers to a host name, for which none is entered, is not to be a second tenant.
+// The look-up of a host's tenant, which enters none, does not count as a second tenant.
 func TestTurnsOfNobody(t *testing.T) {
 	turns, tenant := newTurns(8), uuid.New()
 	for _, who := range []uuid.UUID{uuid.Nil, tenant, uuid.Nil, tenant} {
@@ -121,7 +122,7 @@ func TestTurnsOfNobody(t *testing.T) {
 	}
 }
 
-// Who gives up takes no turn with it, neither while it waits nor when the turn comes in the same moment.
+// A caller who gives up loses no turn, neither while waiting nor when the turn comes at the same moment.
 func TestTurnsOfThoseWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, tenant := newTurns(1), uuid.New()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A peer that reads nothing is cut off, one that reads slowly is not.
+// A peer that reads nothing is disconnected, one that reads slowly is not.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	const after = 2 * time.Second

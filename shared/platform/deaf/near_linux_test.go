@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of what comes from this machine little is kept; what comes from elsewhere is left to the system.
+// The buffer is limited for connections from this machine; others keep the system's default.
 func TestNear(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// What a peer does not read waits with whoever sends it, not in the kernel.
+// Bytes that a peer does not read wait at their sender, not in the kernel.
 func TestLittleWaitsForSlowPeers(t *testing.T) {
 	t.Parallel()
 	config := net.ListenConfig{Control: Limit}

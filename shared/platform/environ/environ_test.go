@@ -86,7 +86,7 @@ func TestWebAddress(t *testing.T) {
 	}
 }
 
-// A browser names its origin in one way only: what is written otherwise would let nobody in.
+// A browser writes its origin in one form only: another form in the setting would admit nobody.
 func TestWebOrigins(t *testing.T) {
 	for value, good := range map[string]bool{"https://read.example": true, "http://localhost:5173": true, "http://[::1]:80": false, "http://[::1]:8080": true, "*": true,
 		"capacitor://localhost": true, "https://read.example/": false, "https://read.example/app": false, "https://Read.example": false, "https://read.example:443": false,

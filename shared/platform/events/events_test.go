@@ -131,7 +131,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// What is cut ends with a whole character.
+// A truncated text ends with a whole character.
 func TestCutTexts(t *testing.T) {
 	t.Parallel()
 	text := "x" + strings.Repeat("の", 400)

@@ -193,7 +193,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestDeadRedis measures what a Redis that refuses or swallows connections costs its callers.
+// TestDeadRedis measures how long callers wait for a Redis that refuses or ignores connections.
 func TestDeadRedis(t *testing.T) {
 	t.Parallel()
 	hole, err := net.Listen("tcp", "127.0.0.1:0") // accepts (in the kernel) and never answers
@@ -231,7 +231,7 @@ func TestDeadRedis(t *testing.T) {
 	}
 }
 
-// Listeners of a stream that lacks events are told to fetch anew, once Redis takes events again, and no others are.
+// Listeners of a stream that lacks events get a resync event once Redis is back, and no others do.
 func TestDroppedEventsAreTold(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -278,7 +278,7 @@ func TestDroppedEventsAreTold(t *testing.T) {
 	expect("Redis refused it", tenant, resync)
 }
 
-// They are told also by a process that has nothing else to say, as a worker after its scan.
+// A process without further events, such as a worker after its scan, sends it too.
 func TestDroppedEventsAreToldWithoutOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -408,8 +408,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// loading is a Redis that refuses the first commands because it reads its file, and takes the next, also those of one
-// pipeline.
+// loading is a Redis that refuses the first commands because it is loading its file, and accepts the following, even in
+// the same pipeline.
 type loading struct {
 	err  error
 	left atomic.Int64 // commands that it refuses
@@ -445,8 +445,8 @@ func (l *loading) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// A Redis that takes writes again in the middle of what waits for it gets all of it, in order: one that has loaded its
-// data, one whose disk has room again, one whose replicas are back, one that was busy with a script.
+// A Redis that accepts writes again in the middle of the queue gets all events, in order: after loading its data, with
+// disk space or replicas again, or after a script.
 func TestRefusalsEndInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{"LOADING Redis is loading the dataset in memory", "MISCONF Errors writing to the AOF file: No space left on device",
@@ -476,8 +476,8 @@ func TestRefusalsEndInTheMiddle(t *testing.T) {
 	}
 }
 
-// A Redis that refuses the head of a pipeline and takes the rest has lost events: they are told to be, since sent again
-// they would be taken for ones that are there.
+// A Redis that refuses the head of a pipeline and accepts the rest has lost events. This is reported, because events
+// sent again would count as already sent.
 func TestRefusalsEndWithinAPipeline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -538,7 +538,7 @@ func TestChangeAccess(t *testing.T) {
 	}
 }
 
-// Who is told of a file that lies elsewhere asks with another generation, and no relay has to ask for that.
+// A client that hears of a moved file sends requests with another generation, and no relay has to check access for it.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -50,7 +50,7 @@ func TestFromStatus(t *testing.T) {
 	}
 }
 
-// What is no fault of ours is hidden from the client.
+// Internal errors are hidden from the client.
 func TestFrom(t *testing.T) {
 	secret := errors.New("password of the database")
 	if got := fault.From(fmt.Errorf("wrapped: %w", secret)); got.Code != fault.Internal || strings.Contains(got.Message, "password") || !errors.Is(got, secret) {

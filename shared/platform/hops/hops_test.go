@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A client is counted by the address that the outermost trusted proxy saw: nothing that it can write itself counts.
+// A client is identified by the address that the outermost trusted proxy saw: nothing that it can send itself counts.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// Who came by https is told by the connection, or by proxies that are trusted.
+// The connection, or trusted proxies, tell whether a client used https.
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// early is an interface whose caller has been counted once, so that the next GET begins ahead.
+// early is an API whose caller has been counted once, so that the next GET starts early.
 type early struct {
 	*API
 	redis     *redis.Client
@@ -104,7 +104,7 @@ func (e *early) ask(method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// empty takes all that is left in the caller's bucket, behind the back of the interface.
+// empty takes all tokens from the caller's bucket, without the API's knowledge.
 func (e *early) empty(t *testing.T) {
 	b := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true).bucket
 	for range 10 * b.Burst {
@@ -146,7 +146,7 @@ func TestAGetBeginsWhileItIsCounted(t *testing.T) {
 	}
 }
 
-// refused asks with an empty bucket, at first when a full one is expected; then nothing is, by what was learned.
+// refused sends a request with an empty bucket, first when a full one is expected, then when an empty one is.
 func (e *early) refused(t *testing.T, method, path string, expected bool) (w *httptest.ResponseRecorder) {
 	// A token comes every 20 ms, and an answer with the last one teaches the same as none.
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
@@ -162,7 +162,7 @@ func (e *early) refused(t *testing.T, method, path string, expected bool) (w *ht
 	return w
 }
 
-// expect has the next request of the caller expect a full bucket.
+// expect makes the API expect a full bucket for the caller's next request.
 func (e *early) expect() {
 	c := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true)
 	e.expected.learn(c, ratelimit.Result{Allowed: true, Limit: 200, Remaining: 200, Generation: "expected"}, false)
@@ -211,7 +211,7 @@ func TestWhatBeganForAnotherTenantIsDoneAgain(t *testing.T) {
 	}
 }
 
-// What is dropped is nothing to log, unless the handler went wrong by itself.
+// A dropped response is not logged, unless the handler itself failed.
 func TestDroppedAnswersAreNoPanics(t *testing.T) {
 	var out strings.Builder
 	before := slog.Default()
@@ -230,7 +230,7 @@ func TestDroppedAnswersAreNoPanics(t *testing.T) {
 	}
 }
 
-// A host is confirmed by the name that it was found by: without port, in lower case.
+// A host is confirmed by its normalised name: without port, in lower case.
 func TestHostsAreConfirmedByTheirName(t *testing.T) {
 	t.Parallel()
 	e := newEarly(t)
@@ -244,7 +244,7 @@ func TestHostsAreConfirmedByTheirName(t *testing.T) {
 	}
 }
 
-// Of a bucket that was told to be full, no more than half is begun on without being told again.
+// With an expected bucket, at most half of its tokens are used before Redis answers again.
 func TestNoMoreBeginsThanIsExpectedToPass(t *testing.T) {
 	t.Parallel()
 	e, c := &expected{}, counting{tenant: uuid.New(), bucket: ratelimit.Bucket{Key: "one"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// A client who leaves is no failure of the server; what fails meanwhile is. Not parallel: the log is the process's.
+// A disconnecting client is no server error, but an error in the meantime is. Not parallel: the log is global.
 func TestGone(t *testing.T) {
 	var out bytes.Buffer
 	before := slog.Default()
@@ -61,7 +61,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// reads is a body of which so much comes, and then the error.
+// reads is a body that ends with an error.
 type reads struct {
 	io.Reader
 	err error
@@ -74,7 +74,7 @@ func (r reads) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// A body that does not come whole is the client's failure. Not parallel: the log is the process's.
+// An incomplete body is the client's error. Not parallel: the log is global.
 func TestBrokenBody(t *testing.T) {
 	var out bytes.Buffer
 	before := slog.Default()

@@ -37,7 +37,7 @@ func TestAcceptsGzip(t *testing.T) {
 	}
 }
 
-// Large answers of text are compressed for whoever takes that, and stay the same; everything else goes as it is.
+// Large text responses are compressed for clients that accept it; everything else is unchanged.
 func TestGzip(t *testing.T) {
 	t.Parallel()
 	long := `{"data":[` + strings.Repeat(`{"id":"0190aaaa"},`, 200) + `{}]}`

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is looked up and remembered for any Host that a client may send is no longer than a name can be.
+// Hosts longer than a DNS name are not looked up or cached.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", maxHost)
@@ -38,8 +38,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// Who came by https is told by the connection, or by a proxy that is trusted; and no answer may be taken for another
-// type.
+// The connection, or a trusted proxy, tells whether a client used https. No response may be sniffed as another type.
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func TestExponents(t *testing.T) {
 	}
 }
 
-// To encoding/json names that differ in case are one, and the last counts, whichever was validated.
+// encoding/json treats names that differ only in case as one, and the last one counts, whichever was validated.
 func TestNamesTwice(t *testing.T) {
 	t.Parallel()
 	for in, refused := range map[string]bool{
@@ -66,7 +66,7 @@ func TestNamesTwice(t *testing.T) {
 	}
 }
 
-// What is measured, and kept as it is, is what came: < written as an escape would take six bytes.
+// Free-form values are measured and stored unchanged: < as an escape would take six bytes.
 func TestFreeValuesStayAsTheyCame(t *testing.T) {
 	t.Parallel()
 	var out struct {
@@ -79,7 +79,7 @@ func TestFreeValuesStayAsTheyCame(t *testing.T) {
 	}
 }
 
-// Commas in a text are no values.
+// Commas in strings do not count as values.
 func TestTooManyValues(t *testing.T) {
 	t.Parallel()
 	commas := strings.Repeat(",", maxValues+1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// An answer that a panic has cut is no whole answer to its reader; one that was not begun is an error.
+// A response that a panic truncates does not look complete. Without a started response, the client gets an error.
 func TestPanicCutsTheAnswer(t *testing.T) {
 	t.Parallel()
 	for _, written := range []int{0, 10_000} {

@@ -122,7 +122,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("from %q: %v", other, h)
 		}
 	}
-	// What is the same for all origins, a cache keeps once.
+	// A response that is the same for all origins can be cached once.
 	for _, c := range []struct {
 		origins []string
 		allowed string
@@ -135,7 +135,7 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// An input that is wrong is named, and what is wrong with it said in one way, wherever it stands.
+// An invalid input is named, with the same message wherever it is.
 func TestWordsForWrongInput(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
@@ -176,7 +176,7 @@ func TestWordsForWrongInput(t *testing.T) {
 	}
 }
 
-// A filter that a list does not know is refused: all of the list would be taken for what was asked for.
+// A list refuses an unknown filter: the unfiltered list would look like the result.
 func TestUnknownFilters(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
@@ -221,7 +221,7 @@ func TestUnknownFilters(t *testing.T) {
 	}
 }
 
-// There is nothing at a method that a path does not have: of a path that asks for no credential, too.
+// A method that a path does not have is not found, also on public paths.
 func TestOtherMethods(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
@@ -234,7 +234,7 @@ func TestOtherMethods(t *testing.T) {
 	}
 }
 
-// Who opens the address itself learns that Longbox runs, and where to go on.
+// The root URL tells that Longbox runs, and where to continue.
 func TestAddressItself(t *testing.T) {
 	t.Parallel()
 	if w := ask(things(Config{}), "GET", "/"); w.Code != 404 || !strings.Contains(w.Body.String(), "interface at /api/v1") {
@@ -257,7 +257,7 @@ func TestPathsAreUnescapedOnce(t *testing.T) {
 	}
 }
 
-// A body that cannot be taken is refused with what to send instead.
+// The error for an unacceptable body says what to send instead.
 func TestWordsForWrongBodies(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})
@@ -278,7 +278,7 @@ func TestWordsForWrongBodies(t *testing.T) {
 	}
 }
 
-// The name of a type may be written with capitals and space around it, and what is asked for is never but JSON.
+// Media types ignore case and spaces, and the response is always JSON.
 func TestNamesOfJSON(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})

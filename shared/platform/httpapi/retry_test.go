@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Who is told to try again is told when, also where the error does not say.
+// A 503 always says when to retry, even if the error does not.
 func TestUnavailableSaysWhen(t *testing.T) {
 	t.Parallel()
 	a := things(Config{})

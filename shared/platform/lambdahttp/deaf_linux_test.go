@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
-// Nobody waits for ever for a client that reads nothing, wherever it comes from.
+// A client that reads nothing is disconnected, from anywhere.
 func TestDeafClientsAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", ":0", "localhost:0"} {

@@ -29,7 +29,7 @@ var gateways = map[string]struct {
 	"function URL":     {lambdakit.FunctionURL, "", "stream"},
 }
 
-// odd requests: each must arrive as it does at a server of our own.
+// odd requests must arrive as they do at a server.
 var odd = []struct {
 	name, method, target string
 	header               http.Header
@@ -132,7 +132,7 @@ func TestRequestsArriveWhole(t *testing.T) {
 	}
 }
 
-// The address is the peer that the gateway saw; what the client says of itself comes before it in the list.
+// The remote address is the peer that the gateway saw. The client's own claims come before it in the list.
 func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	for name, g := range gateways {
@@ -183,7 +183,7 @@ func TestAnswersArriveWhole(t *testing.T) {
 			if n := len(f.Function.Inits()); n != 1 {
 				t.Errorf("%d processes were needed", n)
 			}
-			// The last answer is whole before what comes after it has run.
+			// The last response is complete before after has run.
 			testkit.Eventually(t, 10*time.Second, func() bool { return out.count("after\n") == 8 })
 		})
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a client sends never makes an invocation fail: that is 502 and an alarm. An event that nobody's client made
+// A client's request must never fail an invocation, which means 502 and an alarm. An event that no client can cause
 // does.
 func TestMalformedRequest(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An answer that Lambda takes is not made larger on its way.
+// A response that fits Lambda's limit is not made larger by escaping.
 func TestMarkupInAnswer(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("<", 5<<20)

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/lambdakit"
 )
 
-// Both ways of answering end before the invocation does.
+// Buffered and streamed responses end before the invocation does.
 func TestTimeIsKept(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"HTTP API", "function URL"} {
@@ -61,7 +61,7 @@ func TestLargeAnswers(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() bool { return out.count("path=/bytes bytes=6666") == 1 })
 }
 
-// A streamed answer that breaks off is never taken for the whole one, whoever breaks it off.
+// An interrupted streamed response never looks complete, whoever interrupts it.
 func TestBrokenStreams(t *testing.T) {
 	t.Parallel()
 	for path, message := range map[string]string{"/abort": "broke off", "/stuck-body": "longer than the invocation"} {
@@ -144,7 +144,7 @@ func TestStartThatFails(t *testing.T) {
 	}
 }
 
-// Several requests at once need several processes; no process has two.
+// Concurrent requests need several processes; no process handles two.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	p, _ := program(t, "serve", 5*time.Second)

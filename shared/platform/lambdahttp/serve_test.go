@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Who never sends the body that was announced does not keep the connection, and hears the answer.
+// A client that never sends the announced body does not keep the connection, and gets a response.
 func TestBodyThatNeverComes(t *testing.T) {
 	t.Parallel()
 	s := server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
@@ -60,7 +60,7 @@ func TestBesideEndsWithEither(t *testing.T) {
 	}
 }
 
-// A download that does not end is cut off, and the program ends without a failure.
+// An endless download is cut off, and the program exits without an error.
 func TestShutdownCutsOff(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a program sends within this machine is not paced; elsewhere it is sent as the system says.
+// Connections within this machine are not paced; others use the system's congestion control.
 func TestUnpaced(t *testing.T) {
 	t.Parallel()
 	usual := congestion(t, func(address string) (net.Listener, error) { return net.Listen("tcp", address) }, "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// answering is a server that answers every request alike, and tells what it was asked.
+// answering is a server with a fixed response that records the request.
 func answering(t *testing.T, status int, header http.Header, body string) (url string, asked *http.Request, call *plug.Call) {
 	t.Helper()
 	asked, call = &http.Request{}, &plug.Call{}
@@ -64,7 +64,7 @@ func TestAskByLambda(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong is a Fault; what is not the plugin's is told apart.
+// Every failure is a Fault that says whether it is the plugin's.
 func TestAskGoesWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -117,8 +117,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What changes which code a program runs, whom it trusts or by which way it goes out is given to no plugin, however it
-// is spelled.
+// Variables that change which code a program runs, whom it trusts or how it connects are refused for plugins, in any
+// spelling.
 func TestVariablesThatPluginsMayHave(t *testing.T) {
 	t.Parallel()
 	for _, name := range strings.Fields("API_KEY a _x X9 NODE_ENV node_env PATHS HOMEPAGE AWSOME PROXY JAVASCRIPT PHP LUA RUNTIME") {

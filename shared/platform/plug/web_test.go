@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// An http.Client goes through the function plugin, with the headers and the form that may go out, and follows nothing.
+// An http.Client works through the function plugin, with the allowed headers and form, and without redirects.
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	at, _, call := answering(t, 200, nil, `{"web":{"status":302,"contentType":"text/plain","body":"aGVsbG8="}}`)
@@ -49,7 +49,7 @@ func TestTransport(t *testing.T) {
 	res.Body.Close()
 }
 
-// A function that does not know the call is told apart from a server that does not answer.
+// A function that does not know the call is distinguished from a server that does not answer.
 func TestWebGoesWrong(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]string{`{}`: plug.Unavailable, `{"fault":{"code":"FETCH_ERROR","message":"no"}}`: plug.FetchFailed} {

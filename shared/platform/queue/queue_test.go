@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// service is the endpoint under test (TEST_SQS_ENDPOINT, else the server of testkit) and the SDK's client for it, with
-// which queues are made: so that the server of testkit is also held to what the SDK expects.
+// service returns the endpoint under test (TEST_SQS_ENDPOINT, else the server of testkit) and the SDK's client for it.
+// The SDK creates the queues, so the server of testkit is also checked against the SDK.
 func service(t *testing.T) (queue.Config, *sdk.Client) {
 	t.Helper()
 	endpoint := os.Getenv("TEST_SQS_ENDPOINT")
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A batch of which one message is refused: the others are sent.
+// In a batch with one refused message the others are sent.
 func TestPartOfABatch(t *testing.T) {
 	t.Parallel()
 	c, client := service(t)
@@ -266,8 +266,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// A service that fails or asks to slow down is asked again, one that refuses is not; and one that lets a poll wait
-// longer than any other request may take has not failed.
+// A failing or throttling service is retried, a refusal is not. A long poll that takes longer than other requests may
+// is no failure.
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -43,7 +43,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// Of several empty buckets the one that must be waited for longest is told of, whichever comes first.
+// Of several empty buckets, the one with the longest wait is reported, in any order.
 func TestLongestWait(t *testing.T) {
 	t.Parallel()
 	buckets := []Bucket{{Key: "one", Rate: 1, Burst: 5}, {Key: "all", Rate: 1, Burst: 5}}
@@ -55,8 +55,8 @@ func TestLongestWait(t *testing.T) {
 	}
 }
 
-// TestTakeSurvivesAClockSetBack sets the clock of Redis back by an hour: what is stored lies in the future then, and
-// nobody may wait for the hour.
+// TestTakeSurvivesAClockSetBack sets the clock of Redis back by an hour: stored times are then in the future, and
+// callers must not wait for an hour.
 func TestTakeSurvivesAClockSetBack(t *testing.T) {
 	t.Parallel()
 	l, _ := withRedis(t)
@@ -226,7 +226,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// A request takes a token from every bucket or from none, and hears of the one with the fewest left.
+// A request takes a token from every bucket or from none, and gets the values of the one with the fewest left.
 func TestTwoBuckets(t *testing.T) {
 	t.Parallel()
 	l, _ := withRedis(t)

@@ -41,8 +41,7 @@ func TestOptionsErrors(t *testing.T) {
 	}
 }
 
-// TestNothingExtraIsSent reads what a client says on a new connection: the
-// handshake of the protocol and the command, nothing more.
+// TestNothingExtraIsSent reads what a client sends on a new connection: the protocol's handshake and the command only.
 func TestNothingExtraIsSent(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -11,8 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// After an upgrade of the system text is ordered by another version of its rules: the indexes that the old one has
-// ordered are made anew at the next start, once.
+// After a system upgrade with another version of the collation, its indexes are rebuilt at the next start, once.
 func TestAnotherVersionOfTheCollation(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// An administrator as hosted servers have one, without a superuser's rights, makes roles and database, the schema can
-// be applied, and a second time brings new passwords.
+// An administrator without superuser rights, as hosted servers have, can create roles and database. The schema can be
+// applied, and a second run sets new passwords.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Several programs that start at once bring one database to its schema: one of them does, the others wait. An index
-// that is made concurrently waits for everybody who runs a statement, so whoever waits must not.
+// When several programs start at once, one migrates and the others wait. A concurrent index build waits for all running
+// statements, so the waiting ones must not run one.
 func TestSeveralMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("m%d", os.Getpid())

@@ -14,7 +14,7 @@ import (
 
 type asks = []map[string]any
 
-// keeping has a plugin ask for one thing after the other while it answers, and tells what it was told and has changed.
+// keeping makes a plugin send requests one after the other during a call, and returns the responses and changes.
 func keeping(t *testing.T, h *host.Host, s *plug.Start, storage map[string]plug.Stored, all asks) (told []string, changed map[string]*plug.Stored) {
 	t.Helper()
 	params, err := json.Marshal(map[string]any{"calls": all})
@@ -101,8 +101,8 @@ func TestWhatIsNotKept(t *testing.T) {
 	}
 }
 
-// Calls that know something follow each other on a process: what one user keeps is not asked for in the name of
-// another, nor after the answer.
+// Calls with data run one after the other in a process: a plugin cannot access the storage of one user on behalf of
+// another, nor after the response.
 func TestDesksDoNotMeet(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)
@@ -129,8 +129,8 @@ func TestDesksDoNotMeet(t *testing.T) {
 	}
 }
 
-// A plugin goes on with what somebody has asked who has left: the next one waits, and what is kept for them is not
-// asked for in their place.
+// A plugin continues with the request of a caller who has left. The next caller waits, so their storage is not accessed
+// for it.
 func TestWhoLeavesDoesNotMeetTheNext(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)

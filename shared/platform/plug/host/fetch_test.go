@@ -28,7 +28,7 @@ func TestOnlyPublicAddresses(t *testing.T) {
 	}
 }
 
-// Connections go to the ports of web sites, and not to the networks that this machine is in.
+// Connections go to web ports only, and not to networks of this machine.
 func TestOnlyWebSitesElsewhere(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]bool{"1.1.1.1:443": true, "1.1.1.1:80": true, "[2606:4700::1111]:443": true, "1.1.1.1:22": false, "1.1.1.1:6379": false, "[2606:4700::1111]:8443": false,
@@ -69,7 +69,7 @@ func TestPicturesInsideAreNotFetched(t *testing.T) {
 	}
 }
 
-// Size, status and redirects are looked at, and each redirect's address again.
+// Size, status and redirects are checked, and the address of each redirect.
 func TestPicturesAreFetched(t *testing.T) {
 	t.Parallel()
 	var refusing string // a port

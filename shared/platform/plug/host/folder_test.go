@@ -19,7 +19,7 @@ func folders(t *testing.T, h *host.Host, c plug.FolderCall) []plug.Folder {
 	return a.Folders
 }
 
-// Folders of plugins are told and removed, with what is in them, but not one that is used, and nothing elsewhere.
+// Folders of plugins are listed and removed with their content, except one in use, and nothing elsewhere.
 func TestFolders(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "plugins")

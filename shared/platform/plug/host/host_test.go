@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newHost is a host that may start the plugin for tests, which start describes.
+// newHost returns a host that may start the test plugin, and a function that describes it.
 func newHost(t *testing.T, change func(*host.Config)) (h *host.Host, start func(args ...string) *plug.Start) {
 	t.Helper()
 	command, _, err := pluginkit.Command()
@@ -133,7 +133,7 @@ func TestPluginThatHangsIsEnded(t *testing.T) {
 	}
 }
 
-// Who leaves only leaves; who else waits for a process that has hung is not told that it has failed.
+// A caller who leaves does not end the process. Other callers of a hung process do not get an error because of that.
 func TestOthersAreNotBlamed(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)
@@ -171,7 +171,7 @@ func TestOthersAreNotBlamed(t *testing.T) {
 	}
 }
 
-// A plugin that is to be started otherwise gets another process, and one that has talked enough, too.
+// A plugin with a changed Start gets a new process, and so does one with much output.
 func TestProcessIsReplaced(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)
@@ -187,7 +187,7 @@ func TestProcessIsReplaced(t *testing.T) {
 	}
 }
 
-// Nothing that a plugin does keeps the host waiting, or takes its memory.
+// A malicious plugin can neither block the host nor exhaust its memory.
 func TestPluginThatMeansHarm(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)
@@ -231,7 +231,7 @@ func TestOnlyAllowedCommandsRun(t *testing.T) {
 	}
 }
 
-// askAgain asks until those that were told to end have made room.
+// askAgain retries until ending processes have made room.
 func askAgain(h *host.Host, s *plug.Start, method string) (string, *plug.Fault) {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		got, fault := ask(h, s, method, nil)
@@ -241,7 +241,7 @@ func askAgain(h *host.Host, s *plug.Start, method string) (string, *plug.Fault) 
 	}
 }
 
-// No more processes run than may; whoever is idle makes room.
+// The number of processes is limited; idle ones make room.
 func TestProcessesAreFew(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, func(c *host.Config) { c.Processes = 2 })
@@ -280,7 +280,7 @@ func TestProcessesAreFew(t *testing.T) {
 	}
 }
 
-// A confined plugin reads what the system has for everybody, and neither reads nor writes what people and Longbox keep.
+// A confined plugin reads system files, and neither reads nor writes data of users and of Longbox.
 func TestPluginIsConfined(t *testing.T) {
 	t.Parallel()
 	command, _, err := pluginkit.Command()

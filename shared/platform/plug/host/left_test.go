@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// A plugin is not asked for a caller who has left before the desk was theirs, though it is free by then.
+// A plugin is not called for a caller who left before the desk was free.
 func TestWhoHasLeftIsNotServed(t *testing.T) {
 	t.Parallel()
 	p := &process{out: make(chan []byte, 1), ended: make(chan struct{}), serving: make(chan struct{}, 1), waiting: map[int64]chan message{}}

@@ -130,7 +130,7 @@ func TestWhatIsKnownOfReleases(t *testing.T) {
 	}
 }
 
-// What a plugin asks for as soon as it has initialized is answered by the call for which it was started.
+// Requests that a plugin sends right after initialize are answered by the call that started it.
 func TestEarlyRequests(t *testing.T) {
 	t.Parallel()
 	h, start := newHost(t, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Only what the operator has configured may lie in a private network, and nothing is at the addresses of metadata.
+// Only configured addresses may be in a private network, and never metadata addresses.
 func TestAddressesThatMayBeAsked(t *testing.T) {
 	t.Parallel()
 	for _, a := range strings.Fields("127.0.0.1 10.1.2.3 192.168.1.1 fd12::1 ::1 93.184.216.34 2606:4700::1111") {

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Characters that are escaped on the way count as they are sent: what was taken can always be sent.
+// Escaped characters count as they are sent: what was accepted can always be sent.
 func TestRecordedCountsAsItIsSent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"<", ">&", "\u2028", "x"} {
@@ -34,7 +34,7 @@ func TestRecordedCountsAsItIsSent(t *testing.T) {
 	}
 }
 
-// What a plugin says and keeps has bounds; what lies within them is taken.
+// The output and storage of a plugin are limited; everything within the limits is accepted.
 func TestBoundsOfDesks(t *testing.T) {
 	t.Parallel()
 	said := func(format string, args ...any) json.RawMessage { return json.RawMessage(fmt.Sprintf(format, args...)) }
