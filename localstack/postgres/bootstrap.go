@@ -17,7 +17,7 @@ type role struct{ name, password string }
 
 // Bootstrap creates missing roles and the database. It runs at every start and does not change existing ones.
 func (c *Cluster) Bootstrap(ctx context.Context) (err error) {
-	conn, err := c.connect(ctx, "postgres")
+	conn, err := c.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}

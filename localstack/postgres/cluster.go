@@ -137,15 +137,15 @@ func (c *Cluster) Spec() supervise.Spec {
 }
 
 func (c *Cluster) ping(ctx context.Context) error {
-	conn, err := c.connect(ctx, "postgres")
+	conn, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
 	return conn.Close(ctx)
 }
 
-func (c *Cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, c.url(superuser, c.secrets.PostgresSuper, database))
+func (c *Cluster) connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, c.url(superuser, c.secrets.PostgresSuper, "postgres"))
 }
 
 func (c *Cluster) url(role, password, database string) string {
