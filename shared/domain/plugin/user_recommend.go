@@ -108,10 +108,13 @@ func (s *service) recommendRoutes(a *httpapi.API) {
 	httpapi.Register(a, op("POST", "/{externalId}/dismiss", "dismissRecommendation", "Take back a recommendation, and tell the plugin"),
 		func(ctx context.Context, in *struct {
 			ExternalID string `path:"externalId" maxLength:"500"`
-			Body       struct {
+			Body       *struct {
 				Reason *string `json:"reason,omitempty" enum:"not_interested,already_read,already_owned" nullable:"true"`
 			}
 		}) (*Dismissed, error) {
+			if in.Body == nil {
+				return s.dismiss(ctx, in.ExternalID, nil)
+			}
 			return s.dismiss(ctx, in.ExternalID, in.Body.Reason)
 		})
 }

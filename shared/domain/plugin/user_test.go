@@ -582,7 +582,7 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come again, nor does one that is dismissed while the plugin is asked
 	r.onCall = func(method string) {
 		if method == "recommendations/get" {
-			c.Do("POST", at+"/11/dismiss", object{}).Want(200)
+			c.Do("POST", at+"/11/dismiss", nil).Want(200)
 		}
 	}
 	if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
