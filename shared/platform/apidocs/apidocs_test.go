@@ -162,6 +162,13 @@ func TestDescription(t *testing.T) {
 		}) (*record, error) {
 			return nil, nil
 		})
+	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/things/{id}/parts/{partId}", ID: "z", Summary: "s", Tag: "t", Permission: "BooksRead"},
+		func(context.Context, *struct {
+			ID   uuid.UUID `path:"id"`
+			Part string    `path:"partId" maxLength:"300" doc:"Also its name"`
+		}) (*httpapi.None, error) {
+			return nil, nil
+		})
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/things/{id}/image", ID: "y", Summary: "s", Tag: "t", Permission: "BooksRead", Cookie: true, Media: "image/*",
 		Query: []httpapi.Query{{Name: "width"}, {Name: "format", Values: []any{"png"}}}, Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(http.ResponseWriter, *http.Request) error { return nil })
@@ -204,6 +211,7 @@ func TestDescription(t *testing.T) {
 		"paths /api/v1/things/{id}/image get responses default content application/json schema": `{"$ref":"#/components/schemas/Problem"}`,
 		"paths /api/v1/things/{id}/image get security":                                          `[{"bearer":[]},{"apiKey":[]},{"basic":[]},{"session":[]}]`,
 		"paths /api/v1/things/{id}/image get parameters":                                        `[{"in":"path","name":"id","required":true,"schema":{"format":"uuid","type":"string"}},{"in":"query","name":"width","schema":{"minimum":1,"type":"integer"}},{"in":"query","name":"format","schema":{"enum":["png"],"type":"string"}}]`,
+		"paths /api/v1/things/{id}/parts/{partId} delete parameters":                            `[{"in":"path","name":"id","required":true,"schema":{"format":"uuid","type":"string"}},{"description":"Also its name","in":"path","name":"partId","required":true,"schema":{"description":"Also its name","maxLength":300,"type":"string"}}]`,
 		"paths /api/v1/things/{id}/image get responses 206":                                     `{"content":{"image/*":{"schema":{"contentMediaType":"application/octet-stream","format":"binary","type":"string"}}},"description":"Partial Content"}`,
 		"paths /api/v1/things/{id}/image get responses 304":                                     `{"description":"Not Modified"}`,
 		"paths /api/v1/things/{id} put security":                                                `[{"bearer":[]},{"apiKey":[]},{"basic":[]}]`,

@@ -71,7 +71,8 @@ func complete(a *httpapi.API) {
 				op.Security = append(op.Security, map[string][]string{sessionScheme: {}})
 			}
 			for _, p := range op.Parameters {
-				if p.Schema != nil && p.Schema.Type == "string" && p.Schema.Format == "" && (p.Name == "id" || strings.HasSuffix(p.Name, "Id")) {
+				// With a bound of its own it is also what others call something.
+				if p.Schema != nil && p.Schema.Type == "string" && p.Schema.Format == "" && p.Schema.MaxLength == nil && (p.Name == "id" || strings.HasSuffix(p.Name, "Id")) {
 					p.Schema.Format = "uuid"
 				}
 			}
