@@ -62,8 +62,8 @@ func TestReaderOfCatalogs(t *testing.T) {
 	if original(1); place() != 0 {
 		t.Error("a page of the interface is somebody's place in the book")
 	}
-	if basic.Do("HEAD", page("3", ""), nil).Want(200); place() != 0 {
-		t.Error("a page that was only asked about is somebody's place in the book")
+	if r := basic.Do("HEAD", page("3", ""), nil).Want(200); place() != 0 || r.Header.Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("a page that was only asked about (%s) is page %d", r.Header.Get("Cache-Control"), place())
 	}
 	for _, c := range []struct {
 		path string

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/longbox/longbox/shared/domain/page"
@@ -28,13 +29,20 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 			httpapi.Note(ctx, slog.String("progress", err.Error()))
 		}
 	}
+	serve := func(w http.ResponseWriter, r *http.Request, n int, query url.Values) error {
+		err := servePage(asked{w}, r, s, d, n, query, turned)
+		if err == nil {
+			w.Header().Set("Cache-Control", eachTime) // HEAD has written nothing
+		}
+		return err
+	}
 	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/{pageNumber}", "opdsPage", "A page image, which becomes the caller's place in the book"
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
 		if err != nil {
 			return err
 		}
-		return servePage(asked{w}, r, s, d, n, r.URL.Query(), turned)
+		return serve(w, r, n, r.URL.Query())
 	})
 	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/stream/{pageNumber}", "opdsPageStream", "The same with pages from 0 (OPDS-PSE)"
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +54,7 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 		if width, _ := strconv.Atoi(q.Get("width")); width < 1 { // some clients send {maxWidth} literally, or empty
 			q.Del("width")
 		}
-		return servePage(asked{w}, r, s, d, n+1, q, turned)
+		return serve(w, r, n+1, q)
 	})
 }
 
@@ -54,8 +62,10 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 // rereading would go unnoticed.
 type asked struct{ http.ResponseWriter }
 
+const eachTime = "private, no-cache"
+
 func (w asked) WriteHeader(status int) {
-	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Set("Cache-Control", eachTime)
 	w.ResponseWriter.WriteHeader(status)
 }
 
