@@ -21,7 +21,7 @@ type CoverSource struct {
 
 // chooseRoutes registers the operation by which people choose the cover of a series.
 func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "choose{What}Cover", "Choose the cover of {a}", ofSeries.writing),
+	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "chooseSeriesCover", "Choose the cover of a series", ofSeries.Writing),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body CoverSource

@@ -1,12 +1,10 @@
 package cover
 
 import (
-	"strings"
-
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -23,8 +21,8 @@ type owner struct {
 }
 
 var (
-	ofSeries = owner{events.SeriesEntity, "series", "Series", "series", "the default cover", "true", auth.SeriesRead, auth.SeriesWrite}
-	ofBook   = owner{events.BookEntity, "books", "Book", "books", "the cover in the file", "o.deleted_at is null", auth.BooksRead, auth.BooksWrite}
+	ofSeries = covered{owner.Series, "the default cover"}
+	ofBook   = covered{owner.Book, "the cover in the file"}
 )
 
 // sql fills in a template: {o} is the table of the owner, {c} the table of its covers, {id} the owner's column there,
@@ -38,7 +36,7 @@ func (o owner) sql(text string) string {
 func (o owner) a() string { return "a " + string(o.entity) }
 
 // hold locks an owner against concurrent changes of its covers, and reports whether it exists.
-func (o owner) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
+func (o covered) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
 	db.Value(b, exists, o.sql("select true from {o} o where {is} for no key update"), id)
 }
 
@@ -49,7 +47,7 @@ type changed struct {
 }
 
 // queueChanged selects the series that show the book's cover as theirs.
-func (o owner) queueChanged(b *pgx.Batch, c *changed, id uuid.UUID) {
+func (o covered) queueChanged(b *pgx.Batch, c *changed, id uuid.UUID) {
 	if o == ofBook {
 		QueueShowing(b, []uuid.UUID{id}, &c.showing)
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 // list returns the uploaded covers of an owner, newest first.
-func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err error) {
+func (o covered) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err error) {
 	var b pgx.Batch
 	var exists bool
 	db.Value(&b, &exists, o.sql("select exists (select from {o} o where {is})"), id)
@@ -39,7 +39,7 @@ func (o owner) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, err
 		return nil, err
 	}
 	if !exists {
-		return nil, fault.Missing(o.what)
+		return nil, fault.Missing(o.What)
 	}
 	return all, nil
 }
@@ -56,7 +56,7 @@ func QueueGivenBook(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source
 	ofBook.queueGiven(b, kept, id, data, source, show)
 }
 
-func (o owner) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
+func (o covered) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
 	p, print := pictureOf(data), fingerprint(data)
 	o.queueKeep(b, kept, id, p, print, source, mostCoverBytes/2)
 	if show {
@@ -68,7 +68,7 @@ func (o owner) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, 
 }
 
 // add stores a picture and shows it; a picture that exists already is only shown again.
-func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) (*row, *changed, error) {
+func (o covered) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) (*row, *changed, error) {
 	print := fingerprint(p.data)
 	var b pgx.Batch
 	var exists bool
@@ -83,9 +83,9 @@ func (o owner) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile) 
 	}
 	switch {
 	case !exists:
-		return nil, nil, fault.Missing(o.what)
+		return nil, nil, fault.Missing(o.What)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or %d or 1 GiB of all %s: delete one first", mostCovers, o.entity, mostOfAll, o.many)
+		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or %d or 1 GiB of all %s: delete one first", mostCovers, o.Table, mostOfAll, o.Path)
 	}
 	c.library = out.LibraryID
 	return out, &c, nil
@@ -96,7 +96,7 @@ const replaced = "(c.{id} = $1 and c.source = $10 and $10 <> 'custom')"
 
 // queueKeep adds the insert of a picture, of a locked owner, to the batch; an existing one stays. What people upload
 // counts as theirs even if a plugin has provided the same picture before.
-func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
+func (o covered) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile, print, source string, bytes int64) {
 	db.Affected(b, kept, o.sql(`insert into {c} as k (tenant_id, id, {id}, fingerprint, type, image, size, width, height, source)
 		select app.tenant(), gen_random_uuid(), o.id, $2, $3, $4, $5::bigint, $6, $7, $10 from {o} o where {is}
 		  and (exists (select from {c} c where c.tenant_id = app.tenant() and c.{id} = o.id and c.fingerprint = $2)
@@ -111,7 +111,7 @@ func (o owner) queueKeep(b *pgx.Batch, kept *int64, id uuid.UUID, p *pictureFile
 const selecting = `update {o} o set cover_source = 'custom:' || c.id, updated_at = now() from {c} c
 	where {is} and c.tenant_id = o.tenant_id and c.{id} = o.id and `
 
-func (o owner) choose(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*row, *changed, error) {
+func (o covered) choose(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*row, *changed, error) {
 	var b pgx.Batch
 	var exists bool
 	var out *row
@@ -130,14 +130,14 @@ func (o owner) choose(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*row,
 }
 
 // reset returns to the default cover.
-func (o owner) reset(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
-	return o.change(ctx, d, o.what, id, func(b *pgx.Batch, at **uuid.UUID) {
+func (o covered) reset(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
+	return o.change(ctx, d, o.What, id, func(b *pgx.Batch, at **uuid.UUID) {
 		db.Value(b, at, o.sql("update {o} o set cover_source = null, updated_at = now() where {is} returning o.library_id"), id)
 	})
 }
 
 // remove deletes an uploaded cover. If the owner shows it, it shows the newest of the others instead.
-func (o owner) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*changed, error) {
+func (o covered) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*changed, error) {
 	return o.change(ctx, d, "Cover", owner, func(b *pgx.Batch, at **uuid.UUID) {
 		db.Value(b, at, o.sql(`update {o} o set updated_at = now(), cover_source = case when o.cover_source = 'custom:' || $2::uuid then (
 			  select 'custom:' || c.id from {c} c where c.tenant_id = o.tenant_id and c.{id} = o.id and c.id <> $2 order by c.updated_at desc, c.id limit 1)
@@ -150,7 +150,7 @@ func (o owner) remove(ctx context.Context, d *db.DB, owner, id uuid.UUID) (*chan
 
 // change runs a change of a locked owner. queue sets at to the owner's library; if it stays nil, the error is a 404 for
 // what.
-func (o owner) change(ctx context.Context, d *db.DB, what string, id uuid.UUID, queue func(b *pgx.Batch, at **uuid.UUID)) (*changed, error) {
+func (o covered) change(ctx context.Context, d *db.DB, what string, id uuid.UUID, queue func(b *pgx.Batch, at **uuid.UUID)) (*changed, error) {
 	var b pgx.Batch
 	var exists bool
 	var at *uuid.UUID

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -61,24 +62,28 @@ type UploadInput struct {
 // UploadRoutes registers the operations by which people upload covers and choose among them.
 func UploadRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	chooseRoutes(a, d, publish)
-	uploads(a, d, publish, ofSeries, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
-	uploads(a, d, publish, ofBook, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
+	uploads(a, d, publish, ofSeries, ids{upload: "uploadSeriesCover", list: "listSeriesCovers", choose: "selectSeriesCover", remove: "deleteSeriesCover",
+		reset: "resetSeriesCover", image: "getSeriesCoverImage"}, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
+	uploads(a, d, publish, ofBook, ids{upload: "uploadBookCover", list: "listBookCovers", choose: "selectBookCover", remove: "deleteBookCover",
+		reset: "resetBookCover", image: "getBookCoverImage"}, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
 }
 
 // operation describes one operation on the covers of an owner; {What} in its id and {a} in its summary are filled in.
-func (o owner) operation(method, path, id, summary, permission string) httpapi.Op {
-	tag := strings.ToUpper(o.path[:1]) + o.path[1:]
-	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}" + path, ID: strings.Replace(id, "{What}", o.what, 1),
-		Summary: strings.Replace(summary, "{a}", o.a(), 1), Tag: tag, Permission: permission}
+func (o covered) operation(method, path, id, summary, permission string) httpapi.Op {
+	g := httpapi.Group{Path: "/api/v1/" + o.Path + "/{id}", Tag: strings.ToUpper(o.Path[:1]) + o.Path[1:]}
+	return g.Op(method, path, id, summary, permission)
 }
 
 // uploads registers the operations on uploaded covers of an owner; T is the type of one in responses.
-func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as func(*row) T) {
+type ids struct{ upload, list, choose, remove, reset, image string }
+
+// uploads adds the operations on the covers that people upload of an owner; T is what one is shown as.
+func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, ids ids, as func(*row) T) {
 	tell := func(ctx context.Context, id uuid.UUID, c *changed) {
-		publish(ctx, httpapi.TenantOf(ctx).ID, Told(o.entity, id, c.library, c.showing)...)
+		publish(ctx, httpapi.TenantOf(ctx).ID, Told(events.EntityType(o.Table), id, c.library, c.showing)...)
 	}
 	show := func(r *row) T {
-		r.Path = "/api/v1/" + o.path + "/" + r.OwnerID.String() + "/covers/" + r.ID.String() + "/image"
+		r.Path = "/api/v1/" + o.Path + "/" + r.OwnerID.String() + "/covers/" + r.ID.String() + "/image"
 		return as(r)
 	}
 	one := func(ctx context.Context, r *row, c *changed, err error) (*T, error) {
@@ -95,7 +100,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as 
 		}
 		return nil, err
 	}
-	upload := o.operation("POST", "/cover", "upload{What}Cover", "Upload a picture (the member file of a form), and show it as the cover of {a}", o.writing)
+	upload := o.operation("POST", "/cover", ids.upload, "Upload a picture (the member file of a form), and show it as the cover of a "+o.Table, o.Writing)
 	upload.Status, upload.File = 201, "file"
 	httpapi.Register(a, upload,
 		func(ctx context.Context, in *UploadInput) (*T, error) {
@@ -106,7 +111,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as 
 			r, c, err := o.add(ctx, d, in.ID, picture)
 			return one(ctx, r, c, err)
 		})
-	httpapi.Register(a, o.operation("GET", "/covers", "list{What}Covers", "The covers of {a} that people have uploaded, the last first", o.reading),
+	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "The covers of a "+o.Table+" that people have uploaded, the last first", o.Reading),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -121,29 +126,29 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, as 
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
-	httpapi.Register(a, o.operation("PUT", "/covers/{coverId}/select", "select{What}Cover", "Show an uploaded picture as the cover of {a}", o.writing),
+	httpapi.Register(a, o.operation("PUT", "/covers/{coverId}/select", ids.choose, "Show an uploaded picture as the cover of a "+o.Table, o.Writing),
 		func(ctx context.Context, in *PictureInput) (*T, error) {
 			r, c, err := o.choose(ctx, d, in.ID, in.CoverID)
 			return one(ctx, r, c, err)
 		})
-	httpapi.Register(a, o.operation("DELETE", "/covers/{coverId}", "delete{What}Cover",
-		"Delete an uploaded picture; {a} that shows it shows the last of the others then, or "+o.fallback, o.writing),
+	httpapi.Register(a, o.operation("DELETE", "/covers/{coverId}", ids.remove,
+		"Delete an uploaded picture; a "+o.Table+" that shows it shows the last of the others then, or "+o.fallback, o.Writing),
 		func(ctx context.Context, in *PictureInput) (*httpapi.None, error) {
 			c, err := o.remove(ctx, d, in.ID, in.CoverID)
 			return gone(ctx, in.ID, c, err)
 		})
-	httpapi.Register(a, o.operation("DELETE", "/covers/selected", "reset{What}Cover", "Show "+o.fallback+" of {a} again", o.writing),
+	httpapi.Register(a, o.operation("DELETE", "/covers/selected", ids.reset, "Show "+o.fallback+" of a "+o.Table+" again", o.Writing),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			c, err := o.reset(ctx, d, in.ID)
 			return gone(ctx, in.ID, c, err)
 		})
-	image := o.operation("GET", "/covers/{coverId}/image", "get{What}CoverImage", "An uploaded picture as it is", o.reading)
+	image := o.operation("GET", "/covers/{coverId}/image", ids.image, "An uploaded picture as it is", o.Reading)
 	image.Cookie, image.Media, image.Also = true, "image/*", []int{http.StatusNotModified}
 	a.Handle(image, func(w http.ResponseWriter, r *http.Request) error { return o.write(w, r, d) })
 }
 
 // write sends a picture as it was uploaded; it never changes.
-func (o owner) write(w http.ResponseWriter, r *http.Request, d *db.DB) error {
+func (o covered) write(w http.ResponseWriter, r *http.Request, d *db.DB) error {
 	owner, err := httpapi.PathID(r)
 	if err != nil {
 		return err

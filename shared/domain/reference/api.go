@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -107,13 +108,13 @@ func (b *RatingBody) values(c *check) []any {
 
 // Routes registers the operations on external titles, ids, links and ratings of series and books.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	routes(a, d, publish, ofSeries, titles, (*TitleBody).values)
-	routes(a, d, publish, ofSeries, ids, (*IDBody).values)
-	routes(a, d, publish, ofSeries, links, (*LinkBody).values)
-	routes(a, d, publish, ofSeries, ratings, (*RatingBody).values)
-	routes(a, d, publish, ofBook, ids, (*IDBody).values)
-	routes(a, d, publish, ofBook, links, (*LinkBody).values)
-	httpapi.Register(a, titles.operation(ofSeries, "PATCH", "/{referenceId}", "update", "Change another title of a series", ofSeries.writing),
+	routes(a, d, publish, owner.Series, titles, names{list: "listSeriesAlternateTitles", add: "addSeriesAlternateTitle", remove: "removeSeriesAlternateTitle"}, (*TitleBody).values)
+	routes(a, d, publish, owner.Series, ids, names{list: "listSeriesExternalIds", add: "addSeriesExternalId", remove: "removeSeriesExternalId"}, (*IDBody).values)
+	routes(a, d, publish, owner.Series, links, names{list: "listSeriesExternalLinks", add: "addSeriesExternalLink", remove: "removeSeriesExternalLink"}, (*LinkBody).values)
+	routes(a, d, publish, owner.Series, ratings, names{list: "listSeriesExternalRatings", add: "addSeriesExternalRating", remove: "removeSeriesExternalRating"}, (*RatingBody).values)
+	routes(a, d, publish, owner.Book, ids, names{list: "listBookExternalIds", add: "addBookExternalId", remove: "removeBookExternalId"}, (*IDBody).values)
+	routes(a, d, publish, owner.Book, links, names{list: "listBookExternalLinks", add: "addBookExternalLink", remove: "removeBookExternalLink"}, (*LinkBody).values)
+	httpapi.Register(a, titles.operation(owner.Series, "PATCH", "/{referenceId}", "updateSeriesAlternateTitle", "Change another title of a series", owner.Series.Writing),
 		func(ctx context.Context, in *struct {
 			TitleInput
 			Body TitleChanges
@@ -125,23 +126,24 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			out, at, err := rename(ctx, d, in.ID, in.TitleID, label, title)
 			if at != nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, ofSeries.told(in.ID, at, titles.field))
+				publish(ctx, httpapi.TenantOf(ctx).ID, owner.Series.Updated(in.ID, at.SeriesID, at.LibraryID, titles.field))
 			}
 			return out, err
 		})
 }
 
 // operation describes an operation on a kind of an owner; its id begins with verb.
-func (k kind[T]) operation(o owner, method, path, verb, summary, permission string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/" + o.path + "/{id}/" + k.path + path, ID: verb + o.what + k.id, Summary: summary, Tag: "References", Permission: permission}
+func (k kind[T]) operation(o owner.Owner, method, path, id, summary, permission string) httpapi.Op {
+	return httpapi.Group{Path: "/api/v1/" + o.Path + "/{id}/" + k.path, Tag: "References"}.Op(method, path, id, summary, permission)
 }
 
 // routes registers a kind for an owner: B is the body of an insert, values returns its values in the order of the
 // columns.
-func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, k kind[T], values func(*B, *check) []any) {
-	list := k.operation(o, "GET", "", "list", k.what+"s, by name", o.reading)
-	list.ID += "s"
-	httpapi.Register(a, list,
+type names struct{ list, add, remove string }
+
+// routes adds a kind of an owner: B is the body that adds one, values its values in the order of the columns.
+func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
+	httpapi.Register(a, k.operation(o, "GET", "", names.list, k.what+"s, by name", o.Reading),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -156,7 +158,7 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, k
 	if k.unique {
 		summary += "; of the same service it takes the place of the other"
 	}
-	add := k.operation(o, "POST", "", "add", summary, o.writing)
+	add := k.operation(o, "POST", "", names.add, summary, o.Writing)
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {
@@ -170,18 +172,18 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner, k
 			}
 			out, at, err := k.add(ctx, d, o, in.ID, given)
 			if err == nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, o.told(in.ID, at, k.field))
+				publish(ctx, httpapi.TenantOf(ctx).ID, o.Updated(in.ID, at.SeriesID, at.LibraryID, k.field))
 			}
 			return out, err
 		})
-	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", "remove", k.what+": remove one by its id or the name of its service", o.writing),
+	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, k.what+": remove one by its id or the name of its service", o.Writing),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Key string `path:"referenceId" maxLength:"300" doc:"Its id, or the name of its service"`
 		}) (*httpapi.None, error) {
 			at, err := k.remove(ctx, d, o, in.ID, in.Key)
 			if err == nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, o.told(in.ID, at, k.field))
+				publish(ctx, httpapi.TenantOf(ctx).ID, o.Updated(in.ID, at.SeriesID, at.LibraryID, k.field))
 			}
 			return nil, err
 		})

@@ -3,6 +3,8 @@ package reference
 import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/owner"
 )
 
 // OfBook holds all references of a book.
@@ -13,6 +15,6 @@ type OfBook struct {
 
 // QueueBook adds the selects of all references of a book to the batch.
 func QueueBook(b *pgx.Batch, dst *OfBook, book uuid.UUID) {
-	ids.queue(b, &dst.ExternalIDs, ofBook, book)
-	links.queue(b, &dst.ExternalLinks, ofBook, book)
+	ids.queue(b, &dst.ExternalIDs, owner.Book, book)
+	links.queue(b, &dst.ExternalLinks, owner.Book, book)
 }

@@ -1,11 +1,12 @@
 package reference
 
 import (
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/owner"
 )
 
 // Given holds the references of a series or book that a plugin provides, in the form of user input.
@@ -56,18 +57,18 @@ func valid[T any](all []T, values func(*T, *check) []any, named func(*T) (name s
 // id, page and rating, which replace the old ones. Entries beyond the limit are dropped.
 func QueueGivenSeries(b *pgx.Batch, id uuid.UUID, g *Given) {
 	for _, t := range g.Titles {
-		titles.queueGiven(b, ofSeries, id, t.values(&check{}), "y.title = $3::text")
+		titles.queueGiven(b, owner.Series, id, t.values(&check{}), "y.title = $3::text")
 	}
-	queueGivenServices(b, ofSeries, id, g)
+	queueGivenServices(b, owner.Series, id, g)
 	for _, r := range g.Ratings {
-		ratings.queueGiven(b, ofSeries, id, r.values(&check{}), "")
+		ratings.queueGiven(b, owner.Series, id, r.values(&check{}), "")
 	}
 }
 
 // QueueGivenBook is QueueGivenSeries for a book.
-func QueueGivenBook(b *pgx.Batch, id uuid.UUID, g *Given) { queueGivenServices(b, ofBook, id, g) }
+func QueueGivenBook(b *pgx.Batch, id uuid.UUID, g *Given) { queueGivenServices(b, owner.Book, id, g) }
 
-func queueGivenServices(b *pgx.Batch, o owner, id uuid.UUID, g *Given) {
+func queueGivenServices(b *pgx.Batch, o owner.Owner, id uuid.UUID, g *Given) {
 	for _, x := range g.IDs {
 		ids.queueGiven(b, o, id, x.values(&check{}), "")
 	}
@@ -78,10 +79,10 @@ func queueGivenServices(b *pgx.Batch, o owner, id uuid.UUID, g *Given) {
 
 // queueGiven inserts one like add. For a kind that allows several, it does nothing if a row y matches the condition
 // same.
-func (k kind[T]) queueGiven(b *pgx.Batch, o owner, id uuid.UUID, values []any, same string) {
+func (k kind[T]) queueGiven(b *pgx.Batch, o owner.Owner, id uuid.UUID, values []any, same string) {
 	insert, room, conflict := k.insertion(o)
 	if same != "" {
-		room += " and not exists (select from " + k.table + " y where y.tenant_id = app.tenant() and y." + o.column + " = o.id and " + same + ")"
+		room += k.sql(o, " and not exists (select from {k} y where y.tenant_id = app.tenant() and y.{id} = o.id and "+same+")")
 	}
 	b.Queue(insert+" and "+room+conflict, append([]any{id}, values...)...)
 	if k.table == ids.table { // its limit was just checked

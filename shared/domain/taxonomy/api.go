@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -72,24 +73,34 @@ type Cleaned struct {
 
 // Routes registers the operations on genres and tags.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	for _, k := range []kind{genres, tags} {
-		k.routes(a, d, publish)
-		changing(a, d, publish, set{k, ofSeries}, "changeAll"+k.what+"s", func(b ChangeBody) ([]uuid.UUID, Changes) { return b.SeriesIDs, b.Changes })
-		changing(a, d, publish, set{k, ofBook}, "changeAllBook"+k.what+"s", func(b BookChangeBody) ([]uuid.UUID, Changes) { return b.BookIDs, b.Changes })
-	}
-	for _, o := range []*owner{ofSeries, ofBook} {
-		set{genres, o}.routes(a, d, publish)
-		set{tags, o}.routes(a, d, publish)
-		replacing(a, d, publish, set{genres, o}, func(b GenresBody) []string { return b.Genres })
-		replacing(a, d, publish, set{tags, o}, func(b TagsBody) []string { return b.Tags })
-	}
+	genres.routes(a, d, publish, "listGenres", "cleanUpGenres", "deleteGenre")
+	tags.routes(a, d, publish, "listTags", "cleanUpTags", "deleteTag")
+
+	ofSeries := func(b ChangeBody) ([]uuid.UUID, Changes) { return b.SeriesIDs, b.Changes }
+	ofBooks := func(b BookChangeBody) ([]uuid.UUID, Changes) { return b.BookIDs, b.Changes }
+	changing(a, d, publish, set{genres, owner.Series}, "changeAllGenres", ofSeries)
+	changing(a, d, publish, set{genres, owner.Book}, "changeAllBookGenres", ofBooks)
+	changing(a, d, publish, set{tags, owner.Series}, "changeAllTags", ofSeries)
+	changing(a, d, publish, set{tags, owner.Book}, "changeAllBookTags", ofBooks)
+
+	set{genres, owner.Series}.routes(a, d, publish, "listSeriesGenres", "addSeriesGenre", "removeSeriesGenre")
+	set{genres, owner.Book}.routes(a, d, publish, "listBookGenres", "addBookGenre", "removeBookGenre")
+	set{tags, owner.Series}.routes(a, d, publish, "listSeriesTags", "addSeriesTag", "removeSeriesTag")
+	set{tags, owner.Book}.routes(a, d, publish, "listBookTags", "addBookTag", "removeBookTag")
+
+	genresOf := func(b GenresBody) []string { return b.Genres }
+	tagsOf := func(b TagsBody) []string { return b.Tags }
+	replacing(a, d, publish, set{genres, owner.Series}, "putSeriesGenres", genresOf)
+	replacing(a, d, publish, set{genres, owner.Book}, "putBookGenres", genresOf)
+	replacing(a, d, publish, set{tags, owner.Series}, "putSeriesTags", tagsOf)
+	replacing(a, d, publish, set{tags, owner.Book}, "putBookTags", tagsOf)
 }
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Genres and tags"}.Op
 
 // routes registers the operations on a kind across all owners.
-func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	httpapi.Register(a, operation("GET", "/"+k.plural, "list"+k.what+"s", "The "+k.plural+" that series or books have, by name", auth.SeriesRead).Ahead(),
+func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, cleanUp, remove string) {
+	httpapi.Register(a, operation("GET", "/"+k.plural, list, "The "+k.plural+" that series or books have, by name", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -97,12 +108,12 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", "cleanUp"+k.what+"s", "Remove the "+k.plural+" that neither a series nor a book has any more", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", cleanUp, "Remove the "+k.plural+" that neither a series nor a book has any more", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) {
 			names, err := k.clean(ctx, d)
 			return &Cleaned{len(names), append([]string{}, names...)}, err
 		})
-	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", "delete"+k.what, "Take it from every series and book; a file that names it brings it back", auth.SystemAdmin),
+	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", remove, "Take it from every series and book; a file that names it brings it back", auth.SystemAdmin),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			met, err := k.remove(ctx, d, in.ID)
 			if err == nil {
@@ -114,8 +125,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 
 // changing registers the operation that changes several owners; said returns the content of its body.
 func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
-	many := map[*owner]string{ofSeries: "series", ofBook: "books"}[s.owner]
-	httpapi.Register(a, operation("POST", "/"+s.path+"/bulk/"+s.plural, id, "Give several "+many+" "+s.plural+", and take others from them", s.writing),
+	httpapi.Register(a, operation("POST", "/"+s.Path+"/bulk/"+s.plural, id, "Give several "+s.Path+" "+s.plural+", and take others from them", s.Writing),
 		func(ctx context.Context, in *struct{ Body T }) (*book.BulkChanged, error) {
 			ids, changes := said(in.Body)
 			more, err := clean("add", changes.Add)
@@ -134,14 +144,14 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 				return nil, err
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, s.events(at)...)
-			return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("Changed the %s of %d %s", s.plural, len(at), many)}, nil
+			return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("Changed the %s of %d %s", s.plural, len(at), s.Path)}, nil
 		})
 }
 
 // routes registers the operations on one owner.
-func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	at, one := "/"+s.path+"/{id}/"+s.plural, "a "+s.owner.table
-	httpapi.Register(a, operation("GET", at, "list"+s.owner.what+s.kind.what+"s", "The "+s.plural+" of "+one+", by name", s.reading).Ahead(),
+func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, remove string) {
+	at, one := "/"+s.Path+"/{id}/"+s.plural, "a "+s.Table
+	httpapi.Register(a, operation("GET", at, list, "The "+s.plural+" of "+one+", by name", s.Reading).Ahead(),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[book.Term], error) {
 			terms, err := s.of(ctx, d, in.ID)
 			if err != nil {
@@ -149,9 +159,9 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return httpapi.All(ctx, in.Paging, terms), nil
 		})
-	add := operation("POST", at, "add"+s.owner.what+s.kind.what, "Give "+one+" one more; the same again changes nothing", s.writing)
-	add.Status = 201
-	httpapi.Register(a, add,
+	adding := operation("POST", at, add, "Give "+one+" one more; the same again changes nothing", s.Writing)
+	adding.Status = 201
+	httpapi.Register(a, adding,
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body AddBody
@@ -165,7 +175,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return out, err
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{termId}", "remove"+s.owner.what+s.kind.what, "Take one from "+one, s.writing),
+	httpapi.Register(a, operation("DELETE", at+"/{termId}", remove, "Take one from "+one, s.Writing),
 		func(ctx context.Context, in *TermInput) (*httpapi.None, error) {
 			met, err := s.drop(ctx, d, in.ID, in.TermID)
 			if err == nil {
@@ -176,9 +186,9 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 }
 
 // replacing registers the operation that sets all names of an owner.
-func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, names func(T) []string) {
-	httpapi.Register(a, operation("PUT", "/"+s.path+"/{id}/"+s.plural, "put"+s.owner.what+s.kind.what+"s",
-		"Give a "+s.owner.table+" just these "+s.plural+"; lock them where what files name shall not be added again", s.writing),
+func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, names func(T) []string) {
+	httpapi.Register(a, operation("PUT", "/"+s.Path+"/{id}/"+s.plural, id,
+		"Give a "+s.Table+" just these "+s.plural+"; lock them where what files name shall not be added again", s.Writing),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body T

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
-	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -29,8 +29,8 @@ type kind struct {
 }
 
 var (
-	genres = kind{"genre", "Genre", "genres"}
-	tags   = kind{"tag", "Tag", "tags"}
+	genres = kind{table: "genre", what: "Genre", plural: "genres"}
+	tags   = kind{table: "tag", what: "Tag", plural: "tags"}
 )
 
 // used is an SQL condition: a series or book has t.
@@ -56,18 +56,25 @@ var (
 // set is the genres, or tags, of a kind of owner.
 type set struct {
 	kind
-	*owner
+	owner.Owner
 }
 
 // sql fills in a template: {t} is the table of the kind, {o} the table of the owners, {id} the column of an owner's id,
 // {there} the condition that owner o exists, {touched} the columns of a changed owner, {named} the condition that t has
 // one of the names $2, and {room} the condition that owner o, one of $1, is below the limit.
 func (s set) sql(text string) string {
-	there := "o.tenant_id = app.tenant() and " + s.there
-	room := there + " and o.id = any($1) and (select count(*) from {o}_{t} y where y.tenant_id = o.tenant_id and y.{id} = o.id) < " + strconv.Itoa(most)
-	text = strings.NewReplacer("{there}", there, "{room}", room, "{touched}", "o.id, o.library_id, "+s.series+" as series_id",
-		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)").Replace(text)
-	return strings.NewReplacer("{t}", s.kind.table, "{o}", s.owner.table, "{id}", s.owner.table+"_id").Replace(text)
+	return s.SQL(text, "{t}", s.table, "{touched}", "o.id, o.library_id, {series} as series_id",
+		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)",
+		"{room}", "{there} and o.id = any($1) and (select count(*) from {o}_"+s.table+" y where y.tenant_id = o.tenant_id and y.{id} = o.id) < "+strconv.Itoa(most))
+}
+
+// lock makes those who write these owners wait for each other.
+func (s set) lock(b *pgx.Batch, ids []uuid.UUID) {
+	if s.Owner == owner.Book {
+		book.LockBooks(b, ids)
+	} else {
+		book.LockSeries(b, ids)
+	}
 }
 
 // QueueNames inserts the names that a table (genre, tag) lacks, if a condition with the parameters args from $2 on
@@ -117,7 +124,7 @@ func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition strin
 
 // queueGive adds the names to locked owners, except those at the limit.
 func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string) {
-	QueueNames(b, s.kind.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
+	QueueNames(b, s.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
 	db.All(b, &c.more, s.sql(`with come as (
 		  insert into {o}_{t} (tenant_id, {id}, {t}_id) select o.tenant_id, o.id, t.id from {o} o join {t} t on t.tenant_id = o.tenant_id and {named}
 		  where {room} on conflict do nothing returning {id})
@@ -149,13 +156,13 @@ const told = 500
 // remove deletes a name from everything that has it, and returns the events; NotFound if there is none.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
 	var b pgx.Batch
-	sets := []set{{k, ofSeries}, {k, ofBook}}
+	sets := []set{{k, owner.Series}, {k, owner.Book}}
 	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
 	b.Queue("select set_config('statement_timeout', '0', true)") // 30,000 series take long; bounded by DATABASE_TIMEOUT
 	for i, s := range sets {
 		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
-		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.there+" limit $2"), id, told+1)
+		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.There+" limit $2"), id, told+1)
 		db.Values(&b, &libraries[i], s.sql("select distinct o.library_id"+having), id)
 	}
 	db.Affected(&b, &n, "delete from "+k.table+" where tenant_id = app.tenant() and id = $1", id)
@@ -186,12 +193,12 @@ func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term,
 	var b pgx.Batch
 	var exists bool
 	db.Value(&b, &exists, s.sql("select exists (select from {o} o where {there} and o.id = $1)"), id)
-	book.QueueTerms(&b, &terms, s.kind.table, s.owner.table, id)
+	book.QueueTerms(&b, &terms, s.table, s.Table, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	if !exists {
-		return nil, fault.Missing(s.owner.what)
+		return nil, fault.Missing(s.What)
 	}
 	return terms, nil
 }
@@ -203,12 +210,12 @@ func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string
 	var c change
 	s.hold(&b, &exists, id)
 	s.queueReplace(&b, &c, id, names)
-	book.QueueTerms(&b, &terms, s.kind.table, s.owner.table, id)
+	book.QueueTerms(&b, &terms, s.table, s.Table, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
 	if !exists {
-		return nil, nil, fault.Missing(s.owner.what)
+		return nil, nil, fault.Missing(s.What)
 	}
 	return terms, c.met(), nil
 }
@@ -221,12 +228,12 @@ func (s set) queueReplace(b *pgx.Batch, c *change, id uuid.UUID, names []string)
 
 // QueueReplaceOfSeries sets the genres or tags (table) of a series, which the batch has locked.
 func QueueReplaceOfSeries(b *pgx.Batch, table string, id uuid.UUID, names []string) {
-	set{kind{table: table}, ofSeries}.queueReplace(b, &change{}, id, names)
+	set{kind{table: table}, owner.Series}.queueReplace(b, &change{}, id, names)
 }
 
 // QueueReplaceOfBook is QueueReplaceOfSeries for a book.
 func QueueReplaceOfBook(b *pgx.Batch, table string, id uuid.UUID, names []string) {
-	set{kind{table: table}, ofBook}.queueReplace(b, &change{}, id, names)
+	set{kind{table: table}, owner.Book}.queueReplace(b, &change{}, id, names)
 }
 
 // add adds a name to an owner; Conflict if the limit is reached.
@@ -238,16 +245,16 @@ func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*boo
 	these, names := []uuid.UUID{id}, []string{name}
 	s.hold(&b, &exists, id)
 	s.queueGive(&b, &c, these, names)
-	db.One(&b, &out, s.sql("select "+book.TermColumns(s.kind.table)+`
+	db.One(&b, &out, s.sql("select "+book.TermColumns(s.table)+`
 		from {o}_{t} l join {t} t on t.tenant_id = l.tenant_id and t.id = l.{t}_id where l.tenant_id = app.tenant() and l.{id} = $1 and {named}`), id, names)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
 	switch {
 	case !exists:
-		return nil, nil, fault.Missing(s.owner.what)
+		return nil, nil, fault.Missing(s.What)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "The %s has %d %s already, and can have no more", s.owner.table, most, s.plural)
+		return nil, nil, fault.New(fault.Conflict, "The %s has %d %s already, and can have no more", s.Table, most, s.plural)
 	}
 	return out, c.met(), nil
 }
@@ -264,9 +271,9 @@ func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched
 	}
 	switch {
 	case !exists:
-		return nil, fault.Missing(s.owner.what)
+		return nil, fault.Missing(s.What)
 	case len(c.fewer) == 0:
-		return nil, fault.New(fault.NotFound, "The %s has no such %s", s.owner.table, strings.ToLower(s.kind.what))
+		return nil, fault.New(fault.NotFound, "The %s has no such %s", s.Table, strings.ToLower(s.what))
 	}
 	return c.met(), nil
 }
@@ -288,11 +295,7 @@ func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer 
 func (s set) events(of []touched) []events.Event {
 	out := make([]events.Event, len(of))
 	for i, t := range of {
-		if s.owner == ofBook {
-			out[i] = events.BookUpdated(events.Book{ID: t.ID, SeriesID: t.SeriesID, LibraryID: t.LibraryID}, s.plural)
-		} else {
-			out[i] = events.SeriesUpdated(events.Series{ID: t.ID, LibraryID: t.LibraryID}, s.plural)
-		}
+		out[i] = s.Updated(t.ID, t.SeriesID, t.LibraryID, s.plural)
 	}
 	return out
 }
