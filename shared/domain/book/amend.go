@@ -412,40 +412,48 @@ func (c *change) args(ids any) []any {
 
 // amend changes a book's metadata and locks the fields that get a value; replace clears absent fields. It takes one
 // round trip.
-func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, *Patched, []string, error) {
+type amendment struct {
+	answer *Amended
+	book   *Patched
+	fields []string // that were written
+}
+
+// amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
+// cleared. One round trip.
+func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*amendment, error) {
 	if body.Title.Value == nil && replace {
 		body.Title.Set = false
 	}
 	if err := body.check(); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	c, err := body.change(replace)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	var b pgx.Batch
 	var at *Patched
 	var meta *metadataRow
 	renaming, err := queueRenaming(&b, id, body, c)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	queueAmend(&b, &at, id, body, c)
 	db.One(&b, &meta, "select "+metadataColumns+" from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	if at == nil || meta == nil {
-		return nil, nil, nil, fault.Missing("Book")
+		return nil, fault.Missing("Book")
 	}
 	if *renaming > 0 {
 		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
 	m, err := meta.metadata()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
-	return &Amended{id, *m}, at, c.names, nil
+	return &amendment{&Amended{id, *m}, at, c.names}, nil
 }
 
 // QueueFill adds the update of metadata fields by a plugin to the batch. Unlike amend it locks nothing. It writes

@@ -56,6 +56,7 @@ func (in *InLibraryInput) scope() scope {
 // see, so no events are published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
+	ownLists(a, d)
 	single(a, d, added)
 	analyses(a, d, added)
 }
@@ -63,16 +64,18 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Books"}.Op
 
 // lists registers the lists of books, over all libraries and per library.
-func lists(a *httpapi.API, d *db.DB) {
-	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
-		field, desc, err := s.order(by)
-		if err != nil {
-			return nil, err
-		}
-		q := list(s, field, desc)
-		q.of = of
-		return q.answer(ctx, d, p, full)
+func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
+	field, desc, err := s.order(by)
+	if err != nil {
+		return nil, err
 	}
+	q := list(s, field, desc)
+	q.of = of
+	return q.answer(ctx, d, p, full)
+}
+
+// lists adds the lists of books, of all libraries and of one.
+func lists(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
@@ -83,7 +86,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
@@ -95,7 +98,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition and have a title that is searched for", auth.BooksRead),
 		func(ctx context.Context, in *struct {
@@ -111,8 +114,12 @@ func lists(a *httpapi.API, d *db.DB) {
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
+}
+
+// ownLists adds the lists that have an order of their own, of all libraries and of one.
+func ownLists(a *httpapi.API, d *db.DB) {
 	for _, l := range []struct {
 		path, id  string
 		inLibrary string // operation id of the same list of one library; "" if there is none
@@ -132,7 +139,7 @@ func lists(a *httpapi.API, d *db.DB) {
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 		if l.inLibrary == "" {
 			continue
@@ -144,7 +151,7 @@ func lists(a *httpapi.API, d *db.DB) {
 				httpapi.Sorting
 				FullInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }

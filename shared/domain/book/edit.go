@@ -111,11 +111,14 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 				IDInput
 				Body MetadataBody
 			}) (*Amended, error) {
-				out, at, fields, err := amend(ctx, d, added, in.ID, &in.Body, c.replace)
-				if err == nil && len(fields) > 0 {
-					publish(ctx, httpapi.TenantOf(ctx).ID, at.updated(fields))
+				done, err := amend(ctx, d, added, in.ID, &in.Body, c.replace)
+				if err != nil {
+					return nil, err
 				}
-				return out, err
+				if len(done.fields) > 0 {
+					publish(ctx, httpapi.TenantOf(ctx).ID, done.book.updated(done.fields))
+				}
+				return done.answer, nil
 			})
 	}
 	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Which fields of a book only people may change", auth.BooksRead),

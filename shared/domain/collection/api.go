@@ -66,7 +66,8 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return show(row.readList)(readLists.update(ctx, d, in.ID, p))
 		})
-	members(a, d)
+	seriesOf(a, d)
+	booksOf(a, d)
 }
 
 // operation describes an operation on a kind; its id begins with verb.
@@ -122,7 +123,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 }
 
 // members registers the operations on members.
-func members(a *httpapi.API, d *db.DB) {
+func seriesOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
@@ -138,6 +139,40 @@ func members(a *httpapi.API, d *db.DB) {
 			page, total := load()
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
+	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to a collection, at the end", auth.CollectionsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Ids that no series has are left out"`
+			}
+		}) (*Collection, error) {
+			return show(row.collection)(collections.add(ctx, d, in.ID, in.Body.SeriesIDs))
+		})
+	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Put the series of a collection into an order", auth.CollectionsWrite),
+		func(ctx context.Context, in *struct {
+			IDInput
+			Body struct {
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, collections.order(ctx, d, in.ID, in.Body.SeriesIDs)
+		})
+	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/collections", ID: "listCollectionsOfSeries",
+		Summary: "The collections that people put a series into", Tag: "Collections", Permission: auth.CollectionsRead},
+		func(ctx context.Context, in *struct {
+			IDInput
+			httpapi.Paging
+		}) (*httpapi.Page[Collection], error) {
+			rows, err := collections.having(ctx, d, "Series", in.ID)
+			if err != nil {
+				return nil, err
+			}
+			return httpapi.All(ctx, in.Paging, shown(rows, row.collection)), nil
+		})
+}
+
+// booksOf adds what is about the books of read lists.
+func booksOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "The books of a read list", auth.ReadListsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
@@ -153,15 +188,6 @@ func members(a *httpapi.API, d *db.DB) {
 			page, total := load()
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to a collection, at the end", auth.CollectionsWrite),
-		func(ctx context.Context, in *struct {
-			IDInput
-			Body struct {
-				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Ids that no series has are left out"`
-			}
-		}) (*Collection, error) {
-			return show(row.collection)(collections.add(ctx, d, in.ID, in.Body.SeriesIDs))
-		})
 	httpapi.Register(a, readLists.operation("POST", "/{id}/books", "addTo", "Add books to a read list, at the end", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
@@ -171,15 +197,6 @@ func members(a *httpapi.API, d *db.DB) {
 		}) (*ReadList, error) {
 			return show(row.readList)(readLists.add(ctx, d, in.ID, in.Body.BookIDs))
 		})
-	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Put the series of a collection into an order", auth.CollectionsWrite),
-		func(ctx context.Context, in *struct {
-			IDInput
-			Body struct {
-				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
-			}
-		}) (*httpapi.None, error) {
-			return nil, collections.order(ctx, d, in.ID, in.Body.SeriesIDs)
-		})
 	httpapi.Register(a, readLists.operation("PUT", "/{id}/books", "order", "Put the books of a read list into an order", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
@@ -188,18 +205,6 @@ func members(a *httpapi.API, d *db.DB) {
 			}
 		}) (*httpapi.None, error) {
 			return nil, readLists.order(ctx, d, in.ID, in.Body.BookIDs)
-		})
-	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/collections", ID: "listCollectionsOfSeries",
-		Summary: "The collections that people put a series into", Tag: "Collections", Permission: auth.CollectionsRead},
-		func(ctx context.Context, in *struct {
-			IDInput
-			httpapi.Paging
-		}) (*httpapi.Page[Collection], error) {
-			rows, err := collections.having(ctx, d, "Series", in.ID)
-			if err != nil {
-				return nil, err
-			}
-			return httpapi.All(ctx, in.Paging, shown(rows, row.collection)), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/readlists", ID: "listReadListsOfBook",
 		Summary: "The read lists that a book is in", Tag: "Collections", Permission: auth.ReadListsRead},

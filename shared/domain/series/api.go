@@ -43,6 +43,8 @@ type markInput struct {
 // Routes registers the operations on series. None of them changes what others see, so no events are published.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	lists(a, d)
+	searches(a, d)
+	ownLists(a, d)
 	dumps(a, d)
 	groups(a, d)
 	single(a, d)
@@ -53,19 +55,23 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 var operation = httpapi.Group{Path: "/api/v1/series", Tag: "Series"}.Op
 
 // lists registers the lists of series, over all libraries and per library.
+func ofLibrary(path, id, summary string) httpapi.Op {
+	return httpapi.Group{Path: "/api/v1/libraries/{id}/series", Tag: "Series"}.Op("GET", path, id, summary, auth.SeriesRead).Ahead()
+}
+
+// answer is a page of a list.
+func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
+	field, desc, err := s.order(by)
+	if err != nil {
+		return nil, err
+	}
+	q := list(s, field, desc)
+	q.of = of
+	return q.answer(ctx, d, p, full)
+}
+
+// lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
-	answer := func(ctx context.Context, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
-		field, desc, err := s.order(by)
-		if err != nil {
-			return nil, err
-		}
-		q := list(s, field, desc)
-		q.of = of
-		return q.answer(ctx, d, p, full)
-	}
-	ofLibrary := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}/series" + path, ID: id, Summary: summary, Tag: "Series", Permission: auth.SeriesRead}.Ahead()
-	}
 	httpapi.Register(a, operation("GET", "", "listSeries", "Series", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
@@ -78,7 +84,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
 		func(ctx context.Context, in *struct {
@@ -92,8 +98,12 @@ func lists(a *httpapi.API, d *db.DB) {
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
 		})
+}
+
+// searches adds the lists of series that meet what the body says.
+func searches(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition and have a title that is searched for", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
@@ -105,7 +115,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first unless sort says otherwise", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -120,8 +130,12 @@ func lists(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.Page[Entry], error) {
 			words := naming.Normalize(in.Body.Query)
 			in.Full = in.Full || in.Body.Full
-			return answer(ctx, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
+}
+
+// ownLists adds the lists that have an order of their own, of all libraries and of one.
+func ownLists(a *httpapi.API, d *db.DB) {
 	for _, l := range []struct {
 		path, id, inLibrary, summary string
 		list                         listing
@@ -136,7 +150,7 @@ func lists(a *httpapi.API, d *db.DB) {
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
 			func(ctx context.Context, in *struct {
@@ -145,7 +159,7 @@ func lists(a *httpapi.API, d *db.DB) {
 				httpapi.Sorting
 				book.FullInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }

@@ -86,11 +86,14 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 	resets(a, d, publish, added)
 	op := httpapi.Group{Path: "/api/v1/series/{id}", Tag: "Series"}.Op
 	change := func(ctx context.Context, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, error) {
-		out, at, fields, err := amend(ctx, d, added, id, body, replace)
-		if err == nil && len(fields) > 0 {
-			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: id, LibraryID: at}, fields...))
+		done, err := amend(ctx, d, added, id, body, replace)
+		if err != nil {
+			return nil, err
 		}
-		return out, err
+		if len(done.fields) > 0 {
+			publish(ctx, httpapi.TenantOf(ctx).ID, events.SeriesUpdated(events.Series{ID: id, LibraryID: done.library}, done.fields...))
+		}
+		return done.answer, nil
 	}
 	httpapi.Register(a, op("PATCH", "", "patchSeries", "Rename a series, and lock its title", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
@@ -211,9 +214,18 @@ func (b *MetadataBody) columns() []column {
 // amend changes a series' metadata; replace clears absent fields except the title, which a series always has. The
 // fields it writes no longer count as filled from series.json. If the books are named after the series, a task renames
 // them. It takes one round trip.
-func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*Amended, uuid.UUID, []string, error) {
+type amendment struct {
+	answer  *Amended
+	library uuid.UUID
+	fields  []string // that were written
+}
+
+// amend writes what people say of a series' metadata; with replace what is absent is cleared, but the title: a series
+// always has one. What they write is no longer taken for what series.json has filled. Books that are called after the
+// series are named again by a task. One round trip.
+func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*amendment, error) {
 	if err := body.check(); err != nil {
-		return nil, uuid.UUID{}, nil, err
+		return nil, err
 	}
 	var locks []string
 	if body.Title.Set {
@@ -223,21 +235,21 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	var row *amendedRow
 	var renaming int64
 	if err := queueRenaming(&b, &renaming, id, body); err != nil {
-		return nil, uuid.UUID{}, nil, err
+		return nil, err
 	}
 	names := queueAmend(&b, &row, id, body, replace, locks)
 	warnings := []string{}
 	db.Values(&b, &warnings, warningsSQL, id)
 	if err := d.Run(ctx, &b); err != nil {
-		return nil, uuid.UUID{}, nil, err
+		return nil, err
 	}
 	if row == nil {
-		return nil, uuid.UUID{}, nil, fault.Missing("Series")
+		return nil, fault.Missing("Series")
 	}
 	if renaming > 0 {
 		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
-	return &Amended{id, row.metadata(warnings)}, row.LibraryID, names, nil
+	return &amendment{&Amended{id, row.metadata(warnings)}, row.LibraryID, names}, nil
 }
 
 // QueueFill adds the update of metadata fields by a plugin to the batch, which then locks the series. Unlike amend it

@@ -47,9 +47,18 @@ type Purged struct {
 }
 
 // Routes registers the operations on tasks.
+var operation = httpapi.Group{Path: "/api/v1/tasks", Tag: "Tasks"}.Op
+
+// Routes adds the operations on tasks.
 func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
-	op := httpapi.Group{Path: "/api/v1/tasks", Tag: "Tasks"}.Op
-	httpapi.Register(a, op("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
+	reads(a, d)
+	deletions(a, d, publish)
+	changes(a, d, publish, added)
+}
+
+// reads adds what is read of tasks.
+func reads(a *httpapi.API, d *db.DB) {
+	httpapi.Register(a, operation("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
 			f := Filter{Status: in.Status, Type: in.TaskType}
 			if id, err := uuid.Parse(in.LibraryID); err == nil { // the format was validated: an error means that it was not sent
@@ -64,9 +73,21 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, tasks, total), nil
 		})
-	httpapi.Register(a, op("GET", "/stats", "getTaskStats", "Counts of tasks by status and type", auth.TasksRead),
+	httpapi.Register(a, operation("GET", "/stats", "getTaskStats", "Counts of tasks by status and type", auth.TasksRead),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) { return stats(ctx, d) })
-	httpapi.Register(a, op("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("GET", "/{id}", "getTask", "One background task", auth.TasksRead),
+		func(ctx context.Context, in *IDInput) (*Task, error) {
+			t, err := get(ctx, d, in.ID)
+			if err == nil && t == nil {
+				err = fault.Missing("Task")
+			}
+			return t, err
+		})
+}
+
+// deletions adds the deletion of several tasks.
+func deletions(a *httpapi.API, d *db.DB, publish Publish) {
+	httpapi.Register(a, operation("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least so many days ago"`
 		}) (*Purged, error) {
@@ -76,7 +97,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			return &Purged{n}, nil
 		})
-	httpapi.Register(a, op("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Purged, error) {
 			n, e, err := nuke(ctx, d)
 			if err != nil {
@@ -85,15 +106,11 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			publish(ctx, httpapi.TenantOf(ctx).ID, e...)
 			return &Purged{n}, nil
 		})
-	httpapi.Register(a, op("GET", "/{id}", "getTask", "One background task", auth.TasksRead),
-		func(ctx context.Context, in *IDInput) (*Task, error) {
-			t, err := get(ctx, d, in.ID)
-			if err == nil && t == nil {
-				err = fault.Missing("Task")
-			}
-			return t, err
-		})
-	httpapi.Register(a, op("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
+}
+
+// changes adds what people do to one task.
+func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
+	httpapi.Register(a, operation("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Message, error) {
 			e, err := Cancel(ctx, d, in.ID)
 			if err != nil {
@@ -103,7 +120,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // other tasks may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Started, error) {
 			t, err := retry(ctx, d, in.ID)
 			if err != nil {
@@ -113,7 +130,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be tried again"}, nil
 		})
-	httpapi.Register(a, op("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Message, error) {
 			t, err := unlock(ctx, d, in.ID)
 			if err != nil {
