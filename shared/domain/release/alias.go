@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Alias is another name under which a series is announced.
+// Alias is another name under which releases of a series are announced.
 type Alias struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
@@ -26,14 +26,14 @@ type Alias struct {
 	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
 }
 
-// AddedAlias is an alias that was there already, or is new.
+// AddedAlias is a new or existing alias.
 type AddedAlias struct {
 	Alias
 	fresh     bool
 	libraryID uuid.UUID
 }
 
-// StatusCode is 201 of a new one.
+// StatusCode is 201 for a new alias.
 func (a *AddedAlias) StatusCode() int {
 	if a.fresh {
 		return 201
@@ -47,8 +47,8 @@ type AliasBody struct {
 	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"null is manual"`
 }
 
-// mostAliases is how many a series may have, maxAlias how many bytes one may have that was normalized: it is in an
-// index.
+// mostAliases is the maximum number per series. maxAlias is the maximum size of a normalized alias in bytes: an index
+// stores it.
 const (
 	mostAliases = 200
 	maxAlias    = 2500
@@ -56,7 +56,7 @@ const (
 
 const aliasColumns = "a.id, a.series_id, a.alias, a.normalized, a.source, a.created_at"
 
-// normalize is a name in lower case, with one space for what is neither letter nor digit.
+// normalize returns a name in lower case, with one space for each run of other characters than letters and digits.
 func normalize(name string) string {
 	return strings.Join(strings.FieldsFunc(norm.NFKC.String(strings.ToLower(norm.NFKC.String(name))), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
@@ -69,7 +69,7 @@ func aliases(ctx context.Context, d *db.DB, series uuid.UUID) (out []Alias, err 
 	})
 }
 
-// addAlias adds one, or finds the one that is the same but for punctuation.
+// addAlias adds an alias, or finds the existing one that differs only in punctuation.
 func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) (*AddedAlias, error) {
 	source := "manual"
 	if body.Source != nil {
@@ -85,7 +85,7 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 	var library *uuid.UUID
 	var before, fresh *Alias
 	name := normalize(body.Alias)
-	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series) // makes writers wait for each other
+	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series) // serializes writers
 	db.One(&b, &before, "select "+aliasColumns+" from series_alias a where a.tenant_id = app.tenant() and a.series_id = $1 and a.normalized = $2", series, name)
 	db.One(&b, &fresh, `insert into series_alias as a (tenant_id, id, series_id, alias, normalized, source) select app.tenant(), gen_random_uuid(), s.id, $2, $3, $4 from series s
 		where s.tenant_id = app.tenant() and s.id = $1 and (select count(*) from series_alias where tenant_id = app.tenant() and series_id = $1) < $5
@@ -104,7 +104,7 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 	return &AddedAlias{*fresh, true, *library}, nil
 }
 
-// removeAlias removes one, and tells the library of its series.
+// removeAlias deletes an alias, and returns the library of its series.
 func removeAlias(ctx context.Context, d *db.DB, series, id uuid.UUID) (library uuid.UUID, err error) {
 	var removed *uuid.UUID
 	err = progress.OfSeries(ctx, d, series, func(b *pgx.Batch) {

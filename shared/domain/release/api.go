@@ -23,24 +23,24 @@ type SeveralSeries struct {
 	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
 }
 
-// BulkBody says what to do with several releases.
+// BulkBody is an action on several releases.
 type BulkBody struct {
 	Action string      `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete" doc:"reset makes them announced again"`
 	IDs    []uuid.UUID `json:"ids" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
 }
 
-// Bulk counts the releases that were changed.
+// Bulk is the number of releases that were changed.
 type Bulk struct {
 	Action   string `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete"`
 	Affected int64  `json:"affected"`
 }
 
-// Reset counts what was forgotten of a source.
+// Reset is the number of releases that were deleted by a reset.
 type Reset struct {
 	DeletedLedgerEntries int64 `json:"deletedLedgerEntries"`
 }
 
-// ResetAll counts what was forgotten of all sources.
+// ResetAll is the result of resetting all sources.
 type ResetAll struct {
 	Considered           int64 `json:"considered"`
 	Reset                int64 `json:"reset"`
@@ -48,19 +48,19 @@ type ResetAll struct {
 	DeletedLedgerEntries int64 `json:"deletedLedgerEntries"`
 }
 
-// states are what the actions on several releases make of them; "" is deleted.
+// states maps bulk actions to the resulting states; "" is deleted.
 var states = map[string]string{"dismiss": dismissed, "mark-acquired": acquired, "ignore": ignored, "reset": announced, "delete": ""}
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Releases"}.Op
 
-// service is what the operations work with.
+// service holds the dependencies of the operations.
 type service struct {
 	database *db.DB
 	publish  task.Publish
 	added    task.Added
 }
 
-// Routes adds the operations on tracking, releases and their sources.
+// Routes registers the operations on tracking, releases and their sources.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	s := &service{d, publish, added}
 	s.trackingRoutes(a)
@@ -195,7 +195,7 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		})
 }
 
-// move gives a release another state, and tells so.
+// move changes the state of a release and publishes an event.
 func (s *service) move(ctx context.Context, id uuid.UUID, state *string) (*Release, error) {
 	out, err := move(ctx, s.database, id, state)
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *service) move(ctx context.Context, id uuid.UUID, state *string) (*Relea
 	return &out.Release, nil
 }
 
-// tellPlaces says of each series once that its releases have changed.
+// tellPlaces publishes one event per series whose releases have changed.
 func (s *service) tellPlaces(ctx context.Context, all []place) {
 	seen := map[uuid.UUID]bool{}
 	var told []events.Event
@@ -222,7 +222,7 @@ func (s *service) tellPlaces(ctx context.Context, all []place) {
 }
 
 func (s *service) sourceRoutes(a *httpapi.API) {
-	op := func(method, path, id, summary string) httpapi.Op { // they are about releases of all series
+	op := func(method, path, id, summary string) httpapi.Op { // they cover releases of all series
 		return operation(method, "/release-sources"+path, id, summary, auth.PluginsManage).ForAll()
 	}
 	httpapi.Register(a, op("GET", "", "listReleaseSources", "What plugins ask for releases"),

@@ -17,14 +17,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of a candidate.
+// Limits of a candidate.
 const (
 	maxSpans = 100
 	maxHints = 8 << 10 // bytes
 	maxDepth = 20      // of JSON
 )
 
-// candidate is a release as plugins announce it, in the form in which it is stored.
+// candidate is a release announced by a plugin, in its stored form.
 type candidate struct {
 	ID         uuid.UUID       `json:"id"`
 	SeriesID   uuid.UUID       `json:"series_id"`
@@ -45,7 +45,7 @@ type candidate struct {
 	Released   *time.Time      `json:"released_at"`
 }
 
-// read reads a candidate; what of it cannot be used is left out, and nil is one that cannot be used at all.
+// read decodes a candidate. Unusable values are dropped; nil means that the whole candidate is unusable.
 func read(raw json.RawMessage, now time.Time) *candidate {
 	var in struct {
 		Match             map[string]json.RawMessage `json:"seriesMatch"`
@@ -70,9 +70,9 @@ func read(raw json.RawMessage, now time.Time) *candidate {
 	for name, v := range in.Match {
 		switch name = strings.ToLower(name); {
 		case strings.HasSuffix(name, "seriesid"):
-			_ = json.Unmarshal(v, &out.SeriesID) // none, where it is no id
+			_ = json.Unmarshal(v, &out.SeriesID) // an invalid id stays zero
 		case name == "confidence":
-			_ = json.Unmarshal(v, &out.Confidence) // not sure, where it is no number
+			_ = json.Unmarshal(v, &out.Confidence) // an invalid number stays zero
 		}
 	}
 	payload, media := address(&in.PayloadURL), address(in.MediaURL)
@@ -101,7 +101,7 @@ func read(raw json.RawMessage, now time.Time) *candidate {
 	return out
 }
 
-// utc is a time in UTC, nil where it lies in a year then that is not written with four digits.
+// utc returns a time in UTC, nil if its year does not have four digits.
 func utc(at *time.Time) *time.Time {
 	if at == nil {
 		return nil
@@ -113,10 +113,10 @@ func utc(at *time.Time) *time.Time {
 	return &out
 }
 
-// clean is a text that the database can store.
+// clean removes what the database cannot store from a text.
 func clean(text string) string { return strings.TrimSpace(cut.Storable(text)) }
 
-// line is a text of one line of at most so many characters, else nil.
+// line returns a single-line text of at most that many characters, else nil.
 func line(text *string, most int) *string {
 	if text == nil {
 		return nil
@@ -128,7 +128,7 @@ func line(text *string, most int) *string {
 	return &out
 }
 
-// address is one that a browser may safely be sent to, else nil.
+// address returns a URL that a browser may safely open, else nil.
 func address(text *string) *string {
 	out := line(text, 4000)
 	if out == nil {
@@ -141,7 +141,7 @@ func address(text *string) *string {
 	return out
 }
 
-// spans are those that can be used, nil where there are none.
+// spans returns the valid spans, nil if there are none.
 func spans(all []Span) []Span {
 	all = slices.DeleteFunc(all, func(s Span) bool { return !amount(s.Start) || !amount(s.End) || s.End < s.Start })
 	if len(all) == 0 {
@@ -150,7 +150,7 @@ func spans(all []Span) []Span {
 	return all[:min(len(all), maxSpans)]
 }
 
-// last is where the last of some spans ends, and whether there is one.
+// last returns the end of the last span, and whether there is one.
 func last(all []Span) (end float64, ok bool) {
 	end = math.Inf(-1)
 	for _, s := range all {
@@ -159,7 +159,7 @@ func last(all []Span) (end float64, ok bool) {
 	return end, len(all) > 0
 }
 
-// hints is JSON that the database can store, else nil.
+// hints returns JSON that the database can store, else nil.
 func hints(raw json.RawMessage) json.RawMessage {
 	var v any
 	if len(raw) > maxHints || json.Unmarshal(raw, &v) != nil || v == nil {
@@ -173,8 +173,8 @@ func hints(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// cleaned is a value with clean texts, and whether it is not too deep and has no number that the database would write
-// out with many more digits than it was given with: 1e300 has 301.
+// cleaned returns a value with cleaned texts. It reports false if the value is nested too deeply, or contains a number
+// that the database would write with many more digits: 1e300 has 301.
 func cleaned(v any, depth int) (any, bool) {
 	if depth == 0 {
 		return nil, false
@@ -201,7 +201,7 @@ func cleaned(v any, depth int) (any, bool) {
 	return v, all
 }
 
-// usable is a source that can be made, and whether it can.
+// usable returns a valid source, and whether it is one.
 func (n Named) usable() (Named, bool) {
 	key, name := line(&n.SourceKey, 200), line(&n.DisplayName, 200)
 	if key == nil || !slices.Contains(plug.SourceKinds, n.Kind) || len(n.Config) > maxSourceConfig {

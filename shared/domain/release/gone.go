@@ -13,26 +13,26 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// A source may have announced more than can be deleted while somebody waits. One that goes is of no plugin from then
-// on: that is all that is done at once, and nothing shows or polls it. The scheduler deletes what it has announced,
-// step by step, and at last the source.
+// A source may have announced more releases than can be deleted while somebody waits. Removing a source only detaches
+// it from its plugin: then nothing shows or polls it. The scheduler deletes its releases in steps, and finally the
+// source.
 
-// QueueRemoval has the sources of a plugin go, which is to be deleted next.
+// QueueRemoval removes the sources of a plugin, which is deleted next.
 func QueueRemoval(b *pgx.Batch, plugin uuid.UUID) { queueGone(b, "s.plugin_id = $1", plugin) }
 
-// queueGone has sources s go that meet a condition. They are locked in the order in which reset locks them.
+// queueGone removes the sources s that match a condition. They are locked in the same order as in reset.
 func queueGone(b *pgx.Batch, condition string, args ...any) {
 	b.Queue(`update release_source set plugin_id = null, enabled = false, next_at = null, updated_at = now()
 		where tenant_id = app.tenant() and id in (select s.id from release_source s where s.tenant_id = app.tenant() and `+condition+` order by s.id for update)`, args...)
 }
 
 const (
-	sweepStep = 2000 // releases that are deleted at once
-	sweepGone = 200  // sources that are looked for at once
+	sweepStep = 2000 // releases per delete
+	sweepGone = 200  // sources per select
 )
 
-// Sweep deletes what sources have announced that have gone, of every tenant, for about so long; the next call goes on.
-// Several schedulers may call it at once. It tells how many releases it has deleted.
+// Sweep deletes the releases of removed sources, of every tenant, for about the given time; the next call continues.
+// Concurrent calls are safe. It returns the number of deleted releases.
 func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted int64, err error) {
 	until := time.Now().Add(within)
 	last := goneSource{At: time.Unix(0, 0)}
@@ -44,7 +44,7 @@ func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted in
 		for _, s := range all {
 			for more := true; more && time.Now().Before(until); {
 				n, failure := sweep(db.In(ctx, db.Tenant(s.Tenant)), system, s.ID)
-				if failure != nil { // the others go on
+				if failure != nil { // continues with the others
 					err = errors.Join(err, fmt.Errorf("delete what the source %s of the tenant %s has announced: %w", s.ID, s.Tenant, failure))
 				}
 				deleted, more = deleted+n, n == sweepStep
@@ -59,14 +59,14 @@ func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted in
 	return deleted, err
 }
 
-// goneSource is a source that has gone, and when.
+// goneSource is a removed source, and when it was removed.
 type goneSource struct {
 	Tenant uuid.UUID `db:"tenant_id"`
 	ID     uuid.UUID `db:"id"`
 	At     time.Time `db:"updated_at"`
 }
 
-// goneAfter are some of the sources that have gone, those first that went first, after one of them.
+// goneAfter returns the next batch of removed sources, oldest first.
 func goneAfter(ctx context.Context, system *db.DB, last goneSource) ([]goneSource, error) {
 	rows, err := system.Pool().Query(ctx, `select tenant_id, id, updated_at from release_source where plugin_id is null and (updated_at, id) > ($2, $3)
 		order by updated_at, id limit $1`, sweepGone, last.At, last.ID)
@@ -76,8 +76,8 @@ func goneAfter(ctx context.Context, system *db.DB, last goneSource) ([]goneSourc
 	return pgx.CollectRows(rows, pgx.RowToStructByName[goneSource])
 }
 
-// sweep deletes some of what a source has announced that has gone, and the source where nothing is left. It waits for
-// nobody, so that nobody who holds some of it waits for this in turn.
+// sweep deletes a batch of a removed source's releases, and the source once none are left. It skips locked rows, so
+// that it cannot deadlock.
 func sweep(ctx context.Context, system *db.DB, source uuid.UUID) (deleted int64, err error) {
 	err = system.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `delete from release where tenant_id = app.tenant() and id in (select r.id from release r
@@ -98,8 +98,8 @@ func sweep(ctx context.Context, system *db.DB, source uuid.UUID) (deleted int64,
 	return deleted, nil
 }
 
-// forgetGone deletes of releases that come those that a source which has gone has announced in the same series by the
-// same torrent: they would keep the new ones out until they are swept.
+// forgetGone deletes releases of removed sources with the same series and torrent as new ones: they would block the new
+// ones until they are swept.
 func forgetGone(ctx context.Context, tx pgx.Tx, all []*candidate) error {
 	var series []uuid.UUID
 	var info []string
@@ -117,12 +117,12 @@ func forgetGone(ctx context.Context, tx pgx.Tx, all []*candidate) error {
 	return err
 }
 
-// trimStep is how many releases are forgotten at once; a poll brings fewer.
+// trimStep is the maximum number of releases deleted at once; a poll adds fewer.
 const trimStep = 5000
 
-// trim forgets releases of a source, and of all, where there are too many: first those that are ignored, which few look
-// at, then the oldest. A poll has nobody to be told that there is no room, and what is new counts for more. What is
-// more than a step, or somebody else is changing, stays until the next time.
+// trim deletes releases beyond the limits, per source and in total: first ignored ones, which few people look at, then
+// the oldest. A poll cannot report that there is no room, and new releases matter more. What exceeds a step, or is
+// locked, stays until the next time.
 func (p *Poll) trim(ctx context.Context, tx pgx.Tx) error {
 	var b pgx.Batch
 	queue := func(of string, args ...any) {
@@ -134,7 +134,7 @@ func (p *Poll) trim(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// tooManySQL selects of the releases r that meet a condition those of which there are more than $1, $2 at most.
+// tooManySQL selects, from the releases r that match a condition, those in excess of $1, at most $2.
 func tooManySQL(condition string) string {
 	where := "from release r where r.tenant_id = app.tenant() and " + condition
 	return "select r.id " + where + " order by r.state <> '" + ignored + "', r.created_at, r.id limit (select least(greatest(count(*) - $1, 0), $2) " + where + ")"

@@ -25,13 +25,13 @@ const (
 	ignored   = "ignored"
 )
 
-// Span is from one volume or chapter to another.
+// Span is a range of volumes or chapters.
 type Span struct {
 	Start float64 `json:"start"`
 	End   float64 `json:"end"`
 }
 
-// Release is what a source has announced.
+// Release is an announced release.
 type Release struct {
 	ID                uuid.UUID       `json:"id" db:"id"`
 	SeriesID          uuid.UUID       `json:"seriesId" db:"series_id"`
@@ -58,10 +58,10 @@ type Release struct {
 const releaseColumns = `r.id, r.series_id, s.title as series_title, r.source_id, r.external_release_id, r.info, r.volumes, r.chapters, r.language, r.format_hints,
 	r.group_or_uploader, r.payload_url, r.media_url, r.media_url_kind, r.confidence, r.metadata, r.state, r.observed_at, r.released_at, r.created_at`
 
-// there is SQL: a release r is shown, since its source has not gone.
+// there is an SQL condition: release r is visible, since its source was not removed.
 const there = "r.source_id not in (select g.id from release_source g where g.tenant_id = app.tenant() and g.plugin_id is null)"
 
-// Filter narrows a list of releases.
+// Filter filters a list of releases.
 type Filter struct {
 	State     string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"announced"`
 	SeriesID  string `query:"seriesId" format:"uuid"`
@@ -70,7 +70,7 @@ type Filter struct {
 	LibraryID string `query:"libraryId" format:"uuid"`
 }
 
-// where is SQL of the releases r that a filter leaves, without what it says of one of its fields, and its parameters.
+// where returns SQL for the releases r that match the filter, ignoring one of its fields, and the parameters.
 func (f Filter) where(without string) (string, []any) {
 	where, args := []string{"r.tenant_id = app.tenant()", there}, []any{}
 	for _, c := range []struct {
@@ -101,10 +101,10 @@ func some(id *uuid.UUID) any {
 	return *id
 }
 
-// orders are the fields that releases can be sorted by.
+// orders maps sort fields to SQL.
 var orders = map[string]string{"observed_at": "r.observed_at", "released_at": "r.released_at", "created_at": "r.created_at", "confidence": "r.confidence", "series": "s.title_sort"}
 
-// order is SQL of the order of a list.
+// order returns the SQL order of a list.
 func order(by httpapi.Sorting) (string, error) {
 	field, desc, err := by.LatestFirst("observed_at").By("observed_at", "released_at", "created_at", "confidence", "series")
 	if err != nil {
@@ -130,7 +130,7 @@ func (f Filter) list(ctx context.Context, d *db.DB, by httpapi.Sorting, p httpap
 	return httpapi.NewPage(ctx, p, page, total), nil
 }
 
-// queue asks for a page and the total; load has both, once the batch has run.
+// queue adds a page and the total to the batch; load returns both after the batch has run.
 func (f Filter) queue(b *pgx.Batch, sort string, p httpapi.Paging) (load func() ([]Release, int64)) {
 	var page []Release
 	var total int64
@@ -140,7 +140,7 @@ func (f Filter) queue(b *pgx.Batch, sort string, p httpapi.Paging) (load func() 
 	return func() ([]Release, int64) { return page, total }
 }
 
-// pageSQL selects a page of releases; its limit and offset follow n parameters.
+// pageSQL selects a page of releases; limit and offset follow n parameters.
 func pageSQL(where, sort string, n int) string {
 	return fmt.Sprintf(`select %s from release r join series s on s.tenant_id = app.tenant() and s.id = r.series_id where %s order by %s limit $%d offset $%d`,
 		releaseColumns, where, sort, n+1, n+2)
@@ -148,7 +148,7 @@ func pageSQL(where, sort string, n int) string {
 
 func totalSQL(where string) string { return "select count(*) from release r where " + where }
 
-// ofOne lists the releases of one series; NotFound where there is none.
+// ofOne lists the releases of one series; NotFound if there is no such series.
 func ofOne(ctx context.Context, d *db.DB, series uuid.UUID, state string, p httpapi.Paging) (*httpapi.Page[Release], error) {
 	sort, err := order(httpapi.Sorting{})
 	if err != nil {
@@ -164,7 +164,7 @@ func ofOne(ctx context.Context, d *db.DB, series uuid.UUID, state string, p http
 	return httpapi.NewPage(ctx, p, page, total), nil
 }
 
-// Facets are what the releases that a filter leaves are about; each without what the filter says of that itself.
+// Facets count the filtered releases per value of a field; each ignores the filter's own condition on that field.
 type Facets struct {
 	Languages []LanguageFacet `json:"languages" nullable:"false"`
 	Libraries []LibraryFacet  `json:"libraries" nullable:"false"`
@@ -210,13 +210,13 @@ func (f Filter) facets(ctx context.Context, d *db.DB) (*Facets, error) {
 
 var missing = fault.Missing("Release")
 
-// moved is a release after a change, with where its series is.
+// moved is a release after a change, with the library of its series.
 type moved struct {
 	Release
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// move gives a release another state; nil leaves it.
+// move changes the state of a release; nil keeps it.
 func move(ctx context.Context, d *db.DB, id uuid.UUID, state *string) (*moved, error) {
 	out, err := db.Get[moved](ctx, d, `update release r set state = coalesce($2, r.state) from series s
 		where r.tenant_id = app.tenant() and r.id = $1 and `+there+` and s.tenant_id = app.tenant() and s.id = r.series_id returning `+releaseColumns+", s.library_id", id, state)
@@ -226,13 +226,13 @@ func move(ctx context.Context, d *db.DB, id uuid.UUID, state *string) (*moved, e
 	return out, err
 }
 
-// place is where a series is of which releases were changed.
+// place locates a series whose releases were changed.
 type place struct {
 	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// moveAll gives several releases another state, or with "" deletes them.
+// moveAll changes the state of several releases; "" deletes them.
 func moveAll(ctx context.Context, d *db.DB, ids []uuid.UUID, state string) (all []place, err error) {
 	sql, args := `update release r set state = $2 from these, series s`, []any{ids, state}
 	if state == "" {

@@ -20,16 +20,16 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of a poll.
+// Limits of a poll.
 const (
 	mostCandidates = 1000
-	mostKept       = 20_000  // releases of a source
-	mostOfAll      = 200_000 // releases of a tenant
+	mostKept       = 20_000  // releases per source
+	mostOfAll      = 200_000 // releases per tenant
 	mostTold       = 200     // events
-	sure           = 0.7     // how sure a plugin must be, unless people say otherwise of a series
+	sure           = 0.7     // default confidence threshold, which people can change per series
 )
 
-// Poll is a source that is polled.
+// Poll is a source to poll.
 type Poll struct {
 	ID         uuid.UUID       `db:"id"`
 	PluginID   uuid.UUID       `db:"plugin_id"`
@@ -39,19 +39,19 @@ type Poll struct {
 	ETag       *string         `db:"etag"`
 	Enabled    bool            `db:"enabled"`
 	LibraryIDs []uuid.UUID     `db:"library_ids"` // of the plugin
-	Announces  json.RawMessage `db:"announces"`   // what its manifest says of releases
+	Announces  json.RawMessage `db:"announces"`   // releaseSource of its manifest
 
 	CoveredAt   *time.Time `db:"covered_at"`
 	ResumeAfter *uuid.UUID `db:"resume_after"`
-	resume      *uuid.UUID // the last series that the plugin was told of, where there are more
+	resume      *uuid.UUID // the last series sent to the plugin, if there are more
 
-	languages, notifyIn, notifyBy []string // of the settings
+	languages, notifyIn, notifyBy []string // from the settings
 
-	kept, keptOfAll int // how many releases of the source, and of all
-	trimStep        int // how many too many go at once
+	kept, keptOfAll int // maximum number of releases per source, and in total
+	trimStep        int // how many in excess are deleted at once
 }
 
-// Begin reads a source that is to be polled; NotFound where it is gone, Conflict where it is disabled.
+// Begin reads a source to poll; NotFound if it was removed, Conflict if it is disabled.
 func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	var b pgx.Batch
 	var out *Poll
@@ -79,7 +79,7 @@ func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	return out, nil
 }
 
-// Params are those of the request releases/poll.
+// Params returns the parameters of the request releases/poll.
 func (p *Poll) Params() map[string]any {
 	out := map[string]any{"sourceId": p.ID, "sourceKey": p.Name}
 	if p.Config != nil {
@@ -91,28 +91,28 @@ func (p *Poll) Params() map[string]any {
 	return out
 }
 
-// Result is what a plugin answers.
+// Result is the plugin's response.
 type Result struct {
 	Candidates     []json.RawMessage `json:"candidates"`
 	ETag           *string           `json:"etag"`
 	NotModified    bool              `json:"notModified"`
 	UpstreamStatus *float64          `json:"upstreamStatus"`
-	Failed         *string           `json:"-"` // why the plugin has not answered
+	Failed         *string           `json:"-"` // why the plugin did not respond
 
-	recorded []plug.Recorded   // what it has announced while it answered
-	sources  []json.RawMessage // that it has named meanwhile; nil: none
+	recorded []plug.Recorded   // releases announced during the request
+	sources  []json.RawMessage // sources named during the request; nil: none
 }
 
-// Outcome is what came of a poll.
+// Outcome is the result of a poll.
 type Outcome struct {
 	Candidates int `json:"candidates"`
 	Announced  int `json:"announced"`
 	Ignored    int `json:"ignored"`
 	Known      int `json:"known"`
-	Refused    int `json:"refused"` // unsure, of series that are not tracked, or of no use
+	Refused    int `json:"refused"` // below the threshold, for untracked series, or unusable
 }
 
-// summary is the outcome for people.
+// summary describes the outcome for people.
 func (o Outcome) summary() string {
 	if o.Candidates == 0 {
 		return "Nothing new"
@@ -120,13 +120,13 @@ func (o Outcome) summary() string {
 	return fmt.Sprintf("%d announced, %d ignored, %d known already, %d refused", o.Announced, o.Ignored, o.Known, o.Refused)
 }
 
-// subject is a tracked series about which something is announced.
+// subject is a tracked series with announced releases.
 type subject struct {
 	ID             uuid.UUID       `db:"id"`
 	Title          string          `db:"title"`
 	TrackChapters  bool            `db:"track_chapters"`
 	TrackVolumes   bool            `db:"track_volumes"`
-	Chapter        float64         `db:"chapter"` // the latest that is there or known of; -1 is none
+	Chapter        float64         `db:"chapter"` // latest one existing or known; -1 if none
 	Volume         float64         `db:"volume"`
 	OwnedVolume    float64         `db:"owned_volume"`
 	Languages      []string        `db:"languages"`
@@ -134,8 +134,8 @@ type subject struct {
 	Threshold      float64         `db:"threshold"`
 }
 
-// subjectsSQL selects the series about which something is announced. Each is locked before how it is tracked: so does
-// who deletes it.
+// subjectsSQL selects the series with announced releases. A series is locked before its tracking row, as by its
+// deletion.
 const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, greatest(t.latest_chapter, o.chapter, -1) as chapter,
 	  greatest(t.latest_volume, o.volume, -1) as volume, coalesce(o.volume, -1)::double precision as owned_volume, t.languages, t.volume_chapters,
 	  coalesce(t.confidence_threshold, $3) as threshold
@@ -145,7 +145,7 @@ const subjectsSQL = `select s.id, s.title, t.track_chapters, t.track_volumes, gr
 	where t.tenant_id = app.tenant() and t.series_id = any($1) and t.tracked and ($2::uuid[] = '{}' or s.library_id = any($2))
 	order by t.series_id for key share of s for no key update of t`
 
-// subjects reads the series about which something is announced, and locks how they are tracked.
+// subjects reads the series with announced releases, and locks their tracking rows.
 func (p *Poll) subjects(ctx context.Context, tx pgx.Tx, all []*candidate) (map[uuid.UUID]*subject, error) {
 	ids := make([]uuid.UUID, len(all))
 	for i, c := range all {
@@ -163,7 +163,7 @@ func (p *Poll) subjects(ctx context.Context, tx pgx.Tx, all []*candidate) (map[u
 	return out, err
 }
 
-// speaks tells whether a release is in a language that is tracked of the series, as far as it says its own.
+// speaks reports whether a release is in a tracked language of the series; an unknown language counts as tracked.
 func (s *subject) speaks(language *string, usual []string) bool {
 	if s.Languages != nil {
 		usual = s.Languages
@@ -171,7 +171,7 @@ func (s *subject) speaks(language *string, usual []string) bool {
 	return among(language, usual)
 }
 
-// among tells whether a language is one of a list, of which an empty one is all.
+// among reports whether a language is in a list; an empty list contains all.
 func among(language *string, list []string) bool {
 	if language == nil || len(list) == 0 {
 		return true
@@ -180,7 +180,7 @@ func among(language *string, list []string) bool {
 	return slices.Contains(list, base)
 }
 
-// news tells whether a release holds a volume or chapter that is newer than what is there or known of, or says of none.
+// news reports whether a release has a volume or chapter newer than what exists or is known, or names neither.
 func (s *subject) news(c *candidate) bool {
 	volume, ofVolumes := last(c.Volumes)
 	chapter, ofChapters := last(c.Chapters)
@@ -193,14 +193,14 @@ func (s *subject) news(c *candidate) bool {
 	return !ofVolumes && !ofChapters
 }
 
-// ownedChapter is the latest chapter that is known of, also because its volume is there.
+// ownedChapter returns the latest known chapter, including those in existing volumes.
 func (s *subject) ownedChapter() float64 {
 	out := s.Chapter
 	if s.VolumeChapters == nil {
 		return out
 	}
 	all, _, err := volumeChapters(s.VolumeChapters)
-	if err != nil { // it was checked when it was stored
+	if err != nil { // validated when it was stored
 		return out
 	}
 	for volume, end := range all {
@@ -211,7 +211,7 @@ func (s *subject) ownedChapter() float64 {
 	return out
 }
 
-// Record writes what a poll has brought, and tells of it. It may be called again with the same.
+// Record stores the result of a poll and publishes events. It may be called again with the same result.
 func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *Result) (*Outcome, error) {
 	now := time.Now().UTC()
 	all, total := in.candidates(now)
@@ -226,7 +226,7 @@ func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *R
 		switch {
 		case err != nil:
 			return err
-		case tag.RowsAffected() == 0 && in.sources != nil: // it has named others instead
+		case tag.RowsAffected() == 0 && in.sources != nil: // it has named other sources
 			out.Refused = total
 			return nil
 		case tag.RowsAffected() == 0:
@@ -247,20 +247,20 @@ func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *R
 	return out, nil
 }
 
-// rename makes the sources of the plugin those that it has named, where it has.
+// rename replaces the plugin's sources by those that it has named, if any.
 func (p *Poll) rename(ctx context.Context, tx pgx.Tx, in *Result) error {
 	if in.sources == nil {
 		return nil
 	}
 	var b pgx.Batch
-	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID) // before its sources, as who deletes it
-	// Those that go and the one that is polled in one order: so does who resets them all.
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID) // locked before its sources, as by its deletion
+	// Locks the polled source and those to be removed in one order, as does a reset of all.
 	b.Queue("select from release_source where tenant_id = app.tenant() and plugin_id = $1 order by id for no key update", p.PluginID)
 	QueueSources(&b, p.PluginID, namedIn(in.sources))
 	return tx.SendBatch(ctx, &b).Close()
 }
 
-// insert writes candidates that can be used, and tells which events they are.
+// insert stores the usable candidates and returns the events.
 func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Outcome) ([]events.Event, error) {
 	about, err := p.subjects(ctx, tx, all)
 	if err != nil {
@@ -302,7 +302,7 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 	}
 	out.Known = len(all) - len(ids)
 	var told []events.Event
-	latest := map[uuid.UUID]*subject{} // how far series are known of after this
+	latest := map[uuid.UUID]*subject{} // latest known volume and chapter of series after this
 	for _, id := range ids {
 		c := fresh[id]
 		s := about[c.SeriesID]
@@ -326,7 +326,7 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 	return told, advance(ctx, tx, latest)
 }
 
-// advance moves forward how far series are known of.
+// advance increases the latest known volumes and chapters of series.
 func advance(ctx context.Context, tx pgx.Tx, latest map[uuid.UUID]*subject) error {
 	var ids []uuid.UUID
 	var volumes, chapters []float64
@@ -341,7 +341,7 @@ func advance(ctx context.Context, tx pgx.Tx, latest map[uuid.UUID]*subject) erro
 	return err
 }
 
-// event is what is told of a release that was announced.
+// event returns the event for an announced release.
 func (c *candidate) event(p *Poll, s *subject) events.Release {
 	out := events.Release{ID: c.ID, SeriesID: s.ID, SourceID: p.ID, SeriesTitle: s.Title, Plugin: p.Plugin}
 	if end, ok := last(c.Volumes); ok {
@@ -356,7 +356,7 @@ func (c *candidate) event(p *Poll, s *subject) events.Release {
 	return out
 }
 
-// failure is what the plugin says that went wrong where it asks, nil where nothing did.
+// failure returns the error of the plugin's own source, or nil.
 func (r *Result) failure() *string {
 	if r.Failed != nil {
 		out := cut.Chars(*r.Failed, 1000)
@@ -369,8 +369,8 @@ func (r *Result) failure() *string {
 	return &out
 }
 
-// note writes how a poll went that the plugin has answered, and forgets the oldest releases where there are too many.
-// What the plugin wants to be told next time counts where the source was not reset meanwhile.
+// note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the
+// limit. The plugin's data for the next poll is stored unless the source was reset meanwhile.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,

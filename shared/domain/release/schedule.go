@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// due is a source that a scheduler meets for the first time under its schedule, or whose time has come.
+// due is a source that is due, or whose schedule a scheduler sees for the first time.
 type due struct {
 	Tenant uuid.UUID  `db:"tenant_id"`
 	ID     uuid.UUID  `db:"id"`
@@ -25,10 +25,10 @@ type due struct {
 	Next   *time.Time `db:"next_at"`
 }
 
-// Due queues the polls of the sources, of every tenant, whose time has come by their own schedule or that of the
-// setting, and tells how many. A schedule is in the tenant's time zone and counts from when a scheduler meets it; what
-// was due while none ran is polled once. Several schedulers may call it at once: the next time is set in the
-// transaction that queues the poll.
+// Due queues the polls of the due sources of every tenant, by their own schedule or that of the setting, and returns
+// their number. A schedule is in the tenant's time zone and counts from when a scheduler first sees it; polls missed
+// while none ran are made once. Concurrent calls are safe: the next time is set in the transaction that queues the
+// poll.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := setting.EachDue(ctx, system, "release sources that are due", func(s due) (bool, error) {
 		ok, err := s.queue(ctx, system, now)
@@ -49,7 +49,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, err
 }
 
-// queue sets when the source is next due, and queues its poll where it was met before.
+// queue computes when the source is next due, and queues its poll unless it is new to the scheduler.
 func (s due) queue(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
 	schedule, err := cronexpr.Parse(s.Cron, s.Zone)
 	if err != nil {

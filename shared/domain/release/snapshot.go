@@ -13,41 +13,41 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Bounds of what a plugin is told.
+// Limits of the data for a plugin.
 const (
 	mostTracked = 10_000
-	mostLatest  = 2000     // releases that its source has announced, and torrents that any has
-	maxLatest   = 1 << 20  // bytes of what it calls those
-	maxTorrents = 1 << 19  // bytes of what torrents are called
-	mostNeeded  = 50       // services whose ids it wants
-	maxAliases  = 64 << 10 // bytes of JSON of the titles of a series
+	mostLatest  = 2000     // releases of its source, and torrents of all sources
+	maxLatest   = 1 << 20  // bytes of the releases' ids
+	maxTorrents = 1 << 19  // bytes of the torrents' names
+	mostNeeded  = 50       // services whose ids it requires
+	maxAliases  = 64 << 10 // bytes of JSON per series, for its titles
 )
 
-// announcing is what a manifest says of the releases that a plugin announces.
+// announcing is the part of a manifest about releases.
 type announcing struct {
 	RequiresAliases     bool     `json:"requiresAliases"`
 	RequiresExternalIDs []string `json:"requiresExternalIds"`
 }
 
-// needs reads a manifest's releaseSource, which may also be true.
+// needs decodes a manifest's releaseSource, which may also be true.
 func needs(raw json.RawMessage) (out announcing) {
-	_ = json.Unmarshal(raw, &out) // true asks for nothing
+	_ = json.Unmarshal(raw, &out) // true requires nothing
 	out.RequiresExternalIDs = out.RequiresExternalIDs[:min(len(out.RequiresExternalIDs), mostNeeded)]
 	return out
 }
 
-// told is a series as it is told to a plugin.
+// told is a series in the data for a plugin.
 type told struct {
 	ID       uuid.UUID         `db:"id"`
 	Aliases  []string          `db:"aliases"`
 	External map[string]string `db:"external"`
 	Chapter  *float64          `db:"chapter"`
 	Volume   *float64          `db:"volume"`
-	Of       int64             `db:"of"` // series that are to be told
+	Of       int64             `db:"of"` // number of series to send
 }
 
-// trackedSQL selects the series that are told to a plugin, and of how many ($6 at most): the first with $7 bytes, and
-// one more. What is told of them is looked up for these alone.
+// trackedSQL selects the series to send to a plugin, and their number ($6 at most): the first with $7 bytes, and one
+// more. Their data is looked up only for these.
 const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
 	  select y.*, sum(y.size) over (order by y.again, y.id) - y.size as before from (
 	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (
@@ -67,8 +67,8 @@ const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.o
 	      order by s.again, s.id offset 0) z offset 0) y) x
 	where x.before <= $7 order by x.again, x.id`
 
-// Known is what the plugin may ask for while it is polled: series that are tracked, of the libraries that it is for,
-// with what its manifest says that it needs. Series too many to be told at once come with the next polls.
+// Known returns what the plugin may request during a poll: tracked series of the plugin's libraries, with the data that
+// its manifest requires. If the series are too many, the rest follows with the next polls.
 func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}, Torrents: map[string]string{}}
 	need := needs(p.Announces)
@@ -137,7 +137,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	return &plug.Known{Releases: out}, nil
 }
 
-// fitting are the first titles of a series that can be told of it.
+// fitting returns as many titles of a series as fit the limit.
 func fitting(titles []string) []string {
 	size := 0
 	for i, t := range titles {
@@ -149,7 +149,7 @@ func fitting(titles []string) []string {
 	return titles
 }
 
-// Take adds what the plugin has said while it answered to its answer, and names its sources anew where it has.
+// Take merges what the plugin sent during the request into its response, including named sources.
 func (r *Result) Take(said *plug.Changes) {
 	if said == nil || said.Releases == nil {
 		return
@@ -161,7 +161,7 @@ func (r *Result) Take(said *plug.Changes) {
 	r.sources = said.Releases.Sources
 }
 
-// Sources are those that a plugin has named while it answered; nil where it has named none.
+// Sources returns the sources that a plugin has named during a request; nil if there are none.
 func Sources(said *plug.Changes) []Named {
 	if said == nil || said.Releases == nil {
 		return nil
@@ -183,7 +183,7 @@ func namedIn(raw []json.RawMessage) []Named {
 	return out
 }
 
-// candidates are all that a poll has brought, each in the form in which it is stored, and how many there were.
+// candidates returns the usable releases of a poll in their stored form, and the number of all.
 func (r *Result) candidates(now time.Time) (all []*candidate, total int) {
 	seen := map[string]bool{}
 	for _, c := range r.recorded {
@@ -197,7 +197,7 @@ func (r *Result) candidates(now time.Time) (all []*candidate, total int) {
 	total = len(r.recorded)
 	for _, raw := range r.Candidates[:min(len(r.Candidates), mostCandidates)] {
 		out := read(raw, now)
-		if out != nil && seen[out.External] { // it has recorded it as well
+		if out != nil && seen[out.External] { // also recorded during the request
 			continue
 		}
 		if out != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// Source is what a plugin asks for releases.
+// Source is what a plugin polls for releases.
 type Source struct {
 	ID                    uuid.UUID       `json:"id" db:"id"`
 	PluginID              string          `json:"pluginId" db:"plugin" doc:"The name of the plugin"`
@@ -45,7 +45,7 @@ const (
 	ofPlugin = " join plugin p on p.tenant_id = app.tenant() and p.id = s.plugin_id where s.tenant_id = app.tenant()"
 )
 
-// shown fills in the schedule by which the source is polled.
+// shown fills in the effective schedule.
 func (s *Source) shown(usual string) *Source {
 	s.EffectiveCronSchedule = usual
 	if s.CronSchedule != nil {
@@ -69,14 +69,14 @@ func sources(ctx context.Context, d *db.DB, p httpapi.Paging) ([]Source, int64, 
 	return page, total, err
 }
 
-// SourceBody is what people say of a source.
+// SourceBody changes a source.
 type SourceBody struct {
 	DisplayName  *string                  `json:"displayName,omitempty" minLength:"1" maxLength:"200" nullable:"true"`
 	Enabled      *bool                    `json:"enabled,omitempty" nullable:"true"`
 	CronSchedule httpapi.Optional[string] `json:"cronSchedule,omitempty" maxLength:"100"`
 }
 
-// change changes a source. Another schedule, and being enabled again, count from when a scheduler meets them.
+// change changes a source. A new schedule, and a reactivation, count from when a scheduler first sees them.
 func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Source, error) {
 	if b.DisplayName != nil && !book.Printable(b.DisplayName) {
 		return nil, fault.Invalid("displayName", "must hold printable characters")
@@ -107,14 +107,13 @@ func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Sourc
 	return out.shown(usual), nil
 }
 
-// forgetting is what is forgotten of a source when it is reset.
+// forgetting resets the polling state of a source.
 const forgetting = "etag = null, last_polled_at = null, last_error = null, last_error_at = null, last_summary = null, covered_at = null, resume_after = null, updated_at = now()"
 
-// reset forgets what sources have announced, and how far they were polled: of one, or with nil of all. It tells of how
-// many.
+// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers.
 func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, err error) {
 	var b pgx.Batch
-	b.Queue("select set_config('statement_timeout', '0', true)") // many thousand releases take their time: DATABASE_TIMEOUT bounds it
+	b.Queue("select set_config('statement_timeout', '0', true)") // deleting thousands of releases takes long; bounded by DATABASE_TIMEOUT
 	b.Queue("select from release_source where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null order by id for no key update", id)
 	db.Affected(&b, &releases, "delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and "+there, id)
 	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null", id)
@@ -125,15 +124,15 @@ func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int6
 	return sources, releases, err
 }
 
-// params are those of a task that polls a source.
+// params are the parameters of a task that polls a source.
 type params struct {
 	SourceID uuid.UUID `json:"sourceId"`
 }
 
-// pollKey is the dedupe key of the poll of a source.
+// pollKey is the dedupe key of a source's poll.
 func pollKey(source uuid.UUID) string { return task.PollReleaseSource + ":" + source.String() }
 
-// queuePoll adds the task that polls a source whose plugin is enabled, unless one is unfinished; id becomes that of
+// queuePoll adds the task that polls a source of an enabled plugin, unless one is unfinished; id receives the id of
 // either.
 func queuePoll(b *pgx.Batch, source, fresh uuid.UUID, id *uuid.UUID) error {
 	return task.AddFor(b, task.Spec{ID: fresh, Type: task.PollReleaseSource, Params: params{source}, DedupeKey: pollKey(source)},
@@ -141,7 +140,7 @@ func queuePoll(b *pgx.Batch, source, fresh uuid.UUID, id *uuid.UUID) error {
 			join plugin p on p.tenant_id = app.tenant() and p.id = s.plugin_id where s.tenant_id = app.tenant() and s.id = $1 and s.enabled and p.enabled`, source), id)
 }
 
-// Polled is what came of asking for a poll.
+// Polled is the response to a poll request.
 type Polled struct {
 	TaskID  uuid.UUID `json:"taskId"`
 	Status  string    `json:"status" enum:"enqueued,already_running"`
@@ -176,7 +175,7 @@ func poll(ctx context.Context, d *db.DB, source uuid.UUID) (*Polled, error) {
 	return &Polled{id, "enqueued", "The poll is queued"}, nil
 }
 
-// PolledAll counts what came of asking for polls of all enabled sources.
+// PolledAll is the response to a poll request for all enabled sources.
 type PolledAll struct {
 	Considered int `json:"considered"`
 	Enqueued   int `json:"enqueued"`
@@ -216,13 +215,13 @@ func pollAll(ctx context.Context, d *db.DB) (*PolledAll, error) {
 	return out, nil
 }
 
-// Applicability tells whether releases are announced.
+// Applicability says whether any plugin announces releases.
 type Applicability struct {
 	Applicable         bool     `json:"applicable"`
 	PluginDisplayNames []string `json:"pluginDisplayNames" nullable:"false"`
 }
 
-// applicability tells which plugins announce releases, of one library or of any.
+// applicability returns the plugins that announce releases, for one library or any.
 func applicability(ctx context.Context, d *db.DB, library *uuid.UUID) (*Applicability, error) {
 	var b pgx.Batch
 	out := &Applicability{PluginDisplayNames: []string{}}
@@ -242,14 +241,14 @@ func applicability(ctx context.Context, d *db.DB, library *uuid.UUID) (*Applicab
 	return out, nil
 }
 
-// Bounds of what plugins name.
+// Limits of named sources.
 const (
-	mostSources       = 1000 // of a tenant
+	mostSources       = 1000 // per tenant
 	maxSourceConfig   = 16 << 10
 	defaultSourceName = "default"
 )
 
-// Named is a source as plugins name it.
+// Named is a source as a plugin names it.
 type Named struct {
 	SourceKey   string          `json:"sourceKey"`
 	DisplayName string          `json:"displayName"`
@@ -257,8 +256,8 @@ type Named struct {
 	Config      json.RawMessage `json:"config,omitempty"`
 }
 
-// QueueSources makes the sources of a plugin those that it names: others go, with what they have announced. What people
-// say of a source stays. Of what cannot be used nothing is made.
+// QueueSources replaces the sources of a plugin by those that it names; others are removed with their releases.
+// People's changes to a source stay. Invalid sources are ignored.
 func QueueSources(b *pgx.Batch, plugin uuid.UUID, named []Named) {
 	usable, seen := []Named{}, map[string]bool{}
 	for _, n := range named {
@@ -270,14 +269,14 @@ func QueueSources(b *pgx.Batch, plugin uuid.UUID, named []Named) {
 	queueAdd(b, plugin, usable, "true")
 }
 
-// QueueDefault gives a plugin that announces releases and has named no source one that is called default.
+// QueueDefault creates a source named default for a plugin that announces releases and has named no source.
 func QueueDefault(b *pgx.Batch, plugin uuid.UUID) {
 	queueAdd(b, plugin, []Named{{defaultSourceName, "", "api-feed", nil}},
 		"app.announces(p) and not exists (select from release_source s where s.tenant_id = app.tenant() and s.plugin_id = p.id)")
 }
 
-// queueAdd adds sources to a plugin for which a condition on p holds, or renews them; one without a name for people is
-// called as the plugin.
+// queueAdd adds or updates sources of a plugin, if a condition on p holds. A source without a display name gets the
+// plugin's.
 func queueAdd(b *pgx.Batch, plugin uuid.UUID, named []Named, condition string) {
 	b.Queue(fmt.Sprintf(`insert into release_source as s (tenant_id, id, plugin_id, name, display_name, kind, config)
 		select app.tenant(), gen_random_uuid(), p.id, x."sourceKey", coalesce(nullif(x."displayName", ''), p.display_name), x.kind, x.config

@@ -14,13 +14,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Tracker works on the tasks about tracking.
+// Tracker handles the tasks on tracking.
 type Tracker struct {
 	Database *db.DB
 	Publish  task.Publish
 }
 
-// batch is how many series are written at once.
+// batch is the number of series per transaction.
 const batch = 200
 
 // Done is the result of both tasks.
@@ -29,7 +29,7 @@ type Done struct {
 	Aliases int `json:"aliases"` // new ones
 }
 
-// Track is the handler of bulk_track_for_releases tasks: what it tracks gets its titles as aliases.
+// Track handles bulk_track_for_releases tasks. Series that it tracks get their titles as aliases.
 func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 	var in struct {
 		SeriesIDs []uuid.UUID `json:"seriesIds"`
@@ -64,8 +64,7 @@ func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
-// Backfill is the handler of backfill_tracking_from_metadata tasks, for the tracked series that the params name, those
-// of a library, or all.
+// Backfill handles backfill_tracking_from_metadata tasks, for the tracked series in the params, in a library, or all.
 func (t *Tracker) Backfill(ctx context.Context, h task.Held) (any, error) {
 	var in struct {
 		SeriesIDs []uuid.UUID `json:"seriesIds"`
@@ -93,13 +92,13 @@ func (t *Tracker) Backfill(ctx context.Context, h task.Held) (any, error) {
 	return out, nil
 }
 
-// at is where a task goes on.
+// at is the checkpoint of a task.
 type at struct {
 	After uuid.UUID `json:"after"`
 	Done
 }
 
-// backfill gives tracked series that meet a condition ($1) the titles that they have as aliases.
+// backfill adds the titles of tracked series that match a condition ($1) as aliases.
 func (t *Tracker) backfill(ctx context.Context, h task.Held, condition string, arg any) (*Done, error) {
 	var place at
 	if err := h.Resume(&place); err != nil {
@@ -141,13 +140,13 @@ type titled struct {
 	Titles    []string  `db:"titles"`
 }
 
-// addTitles gives series the aliases that they have not.
+// addTitles adds the missing aliases of series.
 func (t *Tracker) addTitles(ctx context.Context, h task.Held, page []titled, at *at, total int64) error {
 	var ids []uuid.UUID
 	var names, normalized []string
 	for _, s := range page {
 		for _, title := range s.Titles[:min(len(s.Titles), mostAliases)] {
-			if n := normalize(title); n != "" && len(n) <= maxAlias && utf8.RuneCountInString(title) <= 1000 { // no longer ones can be stored
+			if n := normalize(title); n != "" && len(n) <= maxAlias && utf8.RuneCountInString(title) <= 1000 { // longer ones cannot be stored
 				ids, names, normalized = append(ids, s.ID), append(names, title), append(normalized, n)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Tracking is how a series is tracked.
+// Tracking is the tracking configuration of a series.
 type Tracking struct {
 	SeriesID                    uuid.UUID       `json:"seriesId" db:"series_id"`
 	Tracked                     bool            `json:"tracked" db:"tracked"`
@@ -33,7 +33,7 @@ type Tracking struct {
 	UpdatedAt                   time.Time       `json:"updatedAt" db:"updated_at"`
 }
 
-// TrackingBody is what people say of it; null of one that cannot be null leaves it.
+// TrackingBody changes the tracking of a series; null leaves a field that cannot be null.
 type TrackingBody struct {
 	Tracked                     *bool                             `json:"tracked,omitempty" nullable:"true"`
 	TrackChapters               *bool                             `json:"trackChapters,omitempty" nullable:"true"`
@@ -49,7 +49,7 @@ type TrackingBody struct {
 const trackingColumns = `t.series_id, t.tracked, t.track_chapters, t.track_volumes, t.latest_chapter, floor(t.latest_volume)::integer as latest_volume, t.languages, t.volume_chapters,
 	t.poll_interval, t.confidence_threshold, t.created_at, t.updated_at`
 
-// tracking is how a series is tracked: as people have said, or not at all.
+// tracking returns the tracking of a series, by default untracked.
 func tracking(ctx context.Context, d *db.DB, series uuid.UUID) (*Tracking, error) {
 	out, err := db.Get[Tracking](ctx, d, `select s.id as series_id, coalesce(t.tracked, false) as tracked, coalesce(t.track_chapters, true) as track_chapters,
 		  coalesce(t.track_volumes, true) as track_volumes, t.latest_chapter, floor(t.latest_volume)::integer as latest_volume, t.languages, t.volume_chapters, t.poll_interval, t.confidence_threshold,
@@ -61,10 +61,10 @@ func tracking(ctx context.Context, d *db.DB, series uuid.UUID) (*Tracking, error
 	return out, err
 }
 
-// maxVolumes bounds a volumeChapterMap.
+// maxVolumes is the maximum number of volumes in a volumeChapterMap.
 const maxVolumes = 2000
 
-// check says what is wrong with the body, and leaves of a volumeChapterMap what is meant.
+// check validates the body, and reduces a volumeChapterMap to its known members.
 func (b *TrackingBody) check() error {
 	var bad []fault.Field
 	for i, l := range b.Languages.Or(nil) {
@@ -111,10 +111,10 @@ func volumeChapters(raw json.RawMessage) (out map[float64]float64, plain json.Ra
 	return out, plain, err
 }
 
-// amount tells whether a number can be that of a volume or chapter.
+// amount reports whether a number is valid for a volume or chapter.
 func amount(n float64) bool { return n == 0 || n >= 1e-6 && n <= 9_999_999 }
 
-// track changes how a series is tracked.
+// track changes the tracking of a series.
 func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) (out *Tracking, library uuid.UUID, err error) {
 	if err := body.check(); err != nil {
 		return nil, library, err
@@ -148,7 +148,7 @@ func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) 
 	return out, library, nil
 }
 
-// changed is the event that says that something of a series' tracking or releases has changed.
+// changed returns the event for a change of a series' tracking or releases.
 func changed(series, library uuid.UUID, field string) events.Event {
 	return events.SeriesUpdated(events.Series{ID: series, LibraryID: library}, field)
 }

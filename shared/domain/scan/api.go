@@ -24,7 +24,7 @@ type SeriesInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
-// ModeInput is how thorough a scan is.
+// ModeInput selects the mode of a scan.
 type ModeInput struct {
 	Mode string `query:"mode" default:"normal" enum:"normal,deep" doc:"normal: new and changed files; deep: analyse every file again"`
 }
@@ -32,7 +32,7 @@ type ModeInput struct {
 const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
-// Routes adds the operations on scans.
+// Routes registers the operations on scans.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	runs(a, d, publish, added)
 	statuses(a, d)
@@ -41,7 +41,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Scans"}.Op
 
-// runs adds what starts and cancels a scan.
+// runs registers the operations that start and cancel a scan.
 func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
 		s, err := start(ctx, d, publish, library, p)
@@ -56,7 +56,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			ModeInput
 			Path string `query:"path" doc:"Only this folder, below the library's root: Marvel/Daredevil"`
 		}) (*Status, error) {
-			if in.Path != "" { // the counts would tell whether there is a folder of such a name
+			if in.Path != "" { // the counts would reveal whether a folder of this name exists
 				auth.CallerOf(ctx).SeesAll = true
 			}
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
@@ -90,7 +90,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		})
 }
 
-// statuses adds what tells how far scans are.
+// statuses registers the operations that report scan progress.
 func statuses(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/libraries/{id}/scan-status", "getScanStatus", "The newest scan of a library", auth.LibrariesRead),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
@@ -114,7 +114,7 @@ func statuses(a *httpapi.API, d *db.DB) {
 		})
 }
 
-// purges adds what removes books whose files are gone, for good.
+// purges registers the operations that permanently delete books whose files are gone.
 func purges(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite).ForAll(),
 		func(ctx context.Context, in *LibraryInput) (*task.Started, error) {
@@ -161,7 +161,7 @@ func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUI
 	return status, nil
 }
 
-// held are the parameters of the newest scan, which stopped before it removed books, with that many confirmed.
+// held returns the parameters of the newest scan, which was held before it removed books, with that number confirmed.
 func held(ctx context.Context, d *db.DB, library uuid.UUID) (Params, error) {
 	s, err := db.Get[Status](ctx, d, newest, library)
 	switch {
@@ -178,7 +178,8 @@ func held(ctx context.Context, d *db.DB, library uuid.UUID) (Params, error) {
 	return Params{Mode: s.Mode, Path: s.Path, Removals: int(s.RemovalsHeld)}, nil
 }
 
-// folderOf is the folder that holds all books of a series, also those whose files are gone; empty for the root.
+// folderOf returns the folder that holds all books of a series, including those whose files are gone; empty for the
+// root.
 func folderOf(ctx context.Context, d *db.DB, series uuid.UUID) (library uuid.UUID, folder string, err error) {
 	at, err := db.Get[struct {
 		Library uuid.UUID `db:"library_id"`
@@ -192,13 +193,13 @@ func folderOf(ctx context.Context, d *db.DB, series uuid.UUID) (library uuid.UUI
 	if at == nil {
 		return library, "", fault.Missing("Series")
 	}
-	if at.First != nil { // what the first and the last key share, all between share
+	if at.First != nil { // the common part of the first and last key is common to all between
 		folder = common(*at.First, *at.Last)
 	}
 	return at.Library, folder, nil
 }
 
-// common is the folder that two keys lie in.
+// common returns the common folder of two keys.
 func common(a, b string) string {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
@@ -207,8 +208,8 @@ func common(a, b string) string {
 	return a[:max(strings.LastIndexByte(a[:n], '/'), 0)]
 }
 
-// cancel ends the scan and everything it still waits for. A batch that is being written is finished first; after
-// the cancel nothing is.
+// cancel cancels the scan and all its pending children. A batch that is being written completes; after the cancellation
+// nothing more is written.
 func cancel(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID) (*httpapi.None, error) {
 	none := fault.New(fault.NotFound, "No scan of this library is waiting or running")
 	running, err := db.Get[struct{ ID uuid.UUID }](ctx, d, `select id from task where tenant_id = app.tenant() and library_id = $1

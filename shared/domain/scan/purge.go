@@ -13,35 +13,35 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Unfinished tells in SQL whether a scan of library $1 waits or runs: a book that it has not found yet may be marked
+// Unfinished is an SQL condition: a scan of library $1 is pending or running. It may still find a book that is marked
 // deleted.
 const Unfinished = `exists (select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running'))`
 
-// KeptOut tells in SQL whether the limit of books has kept files out of a library since a scan found room for all: a
-// book marked deleted may be among them, under another name.
+// KeptOut is an SQL condition: the limit of books has kept files out of a library, and no scan since had room for all.
+// A book marked deleted may be one of these files under another name.
 func KeptOut(library string) string { return sinceNone("files_refused", library) }
 
-// Unlisted tells in SQL whether folders of a library could not be listed since a scan listed all: a book marked deleted
-// may be there.
+// Unlisted is an SQL condition: folders of a library could not be listed, and no scan since listed all. A book marked
+// deleted may be in one.
 func Unlisted(library string) string { return sinceNone("unlisted", library) }
 
-// sinceNone tells in SQL whether a scan of a library has counted some of what no later scan of all of it has completed
-// without.
+// sinceNone is an SQL condition: a scan of a library has a positive count, and no later scan of the whole library has
+// completed with zero.
 func sinceNone(count, library string) string {
 	return `exists (select from scan s where s.tenant_id = app.tenant() and s.library_id = ` + library + ` and s.` + count + ` > 0 and not exists (
 		select from scan n join task t on t.tenant_id = n.tenant_id and t.id = n.id where n.tenant_id = app.tenant() and n.library_id = s.library_id
 		  and n.id > s.id and n.` + count + ` = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
 }
 
-// UnseenElsewhere tells in SQL whether KeptOut or Unlisted is so of any other library.
+// UnseenElsewhere is an SQL condition: KeptOut or Unlisted holds for another library.
 func UnseenElsewhere(library string) string {
 	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and (` + KeptOut("o.id") + ` or ` + Unlisted("o.id") + `))`
 }
 
 // PurgeParams are the parameters of a purge_deleted task.
 type PurgeParams struct {
-	// AfterScan is that nobody asked for it: what people have read or edited stays until a scan of every other library has
-	// told that the file is not there.
+	// AfterScan marks a purge that nobody requested: books that people have read or edited stay until a scan of every
+	// other library has shown that the file is not there.
 	AfterScan bool `json:"afterScan,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func purge(library uuid.UUID, series *uuid.UUID, p PurgeParams) task.Spec {
 	return task.Spec{Type: task.PurgeDeleted, LibraryID: &library, SeriesID: series, Params: p, DedupeKey: key}
 }
 
-// purgable is what a purge is asked for.
+// purgable is the target of a purge request.
 type purgable struct {
 	LibraryID  uuid.UUID `db:"library_id"`
 	Name       string    `db:"name"`

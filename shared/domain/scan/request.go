@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Request starts a scan of a library, or finds the one that waits or runs already, and tells added; priority is nil or
-// that of the task.
+// Request starts a scan of a library, or finds the unfinished one, and calls added. A nil priority is the type's
+// default.
 func Request(ctx context.Context, d *db.DB, publish task.Publish, added task.Added, library uuid.UUID, p Params, priority *int) (*task.Started, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

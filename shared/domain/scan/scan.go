@@ -20,7 +20,7 @@ const (
 	Deep   = "deep"   // every file is analysed again
 )
 
-// Status is the state of a library's scan; the counts are true while it runs.
+// Status is the state of a library's scan; its counts are current while it runs.
 type Status struct {
 	TaskID         uuid.UUID  `json:"taskId" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
@@ -42,18 +42,18 @@ type Status struct {
 	CompletedAt    *time.Time `json:"completedAt" db:"completed_at"`
 }
 
-// statusColumns name no file to those from whom series are hidden.
+// statusColumns hides file names from callers from whom series are hidden.
 const statusColumns = `s.id, s.library_id, s.mode, case when app.limited() then '' else coalesce(t.params ->> 'path', '') end as path, t.status, s.files_total, s.files_processed, s.series_created, s.books_created,
 	s.books_updated, s.books_deleted, s.books_restored, s.books_moved, s.removals_held,
 	s.error_count + case when t.last_error is null then 0 else 1 end as error_count,
 	case when app.limited() then '{}' when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 
-// ByTask is the query of the scan that a task is; it fills a Status.
+// ByTask selects the Status of a scan by its task.
 const ByTask = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1`
 
-// Event is the progress of the scan for the scan stream.
+// Event returns the scan's progress for the scan stream.
 func (s Status) Event() events.Event {
 	started := s.StartedAt
 	return events.ScanProgressed(events.ScanProgress{LibraryID: s.LibraryID, Status: s.Status, FilesTotal: s.FilesTotal,
@@ -61,31 +61,31 @@ func (s Status) Event() events.Event {
 		BooksDeleted: s.BooksDeleted, Errors: s.Errors, StartedAt: &started, CompletedAt: s.CompletedAt})
 }
 
-// TaskEvent is the scan's progress for the task stream.
+// TaskEvent returns the scan's progress for the task stream.
 func (s Status) TaskEvent() events.Event {
 	started := s.StartedAt
 	var failure *string
-	if n := len(s.Errors); n > 0 && s.Status == task.Failed { // the last is what it failed for
+	if n := len(s.Errors); n > 0 && s.Status == task.Failed { // the last one is why it failed
 		failure = &s.Errors[n-1]
 	}
 	return task.Progressed(events.TaskProgress{TaskID: s.TaskID, TaskType: task.ScanLibrary, Status: s.Status, StartedAt: &started, Error: failure,
 		CompletedAt: s.CompletedAt, LibraryID: &s.LibraryID, Progress: events.Progress{Current: s.FilesProcessed, Total: s.FilesTotal}})
 }
 
-// Params are those of a scan_library task.
+// Params are the parameters of a scan_library task.
 type Params struct {
 	Mode string `json:"mode"`
-	// Path is the folder to scan, below the library's root; empty is all of it.
+	// Path is the folder to scan, below the library's root; empty is the whole library.
 	Path string `json:"path,omitempty"`
-	// Removals is how many books may be marked deleted though they are more than half of the library: so many has an
-	// administrator confirmed.
+	// Removals is how many books an administrator has allowed to be marked deleted, even if they are more than half of
+	// the library.
 	Removals int `json:"removals,omitempty"`
 }
 
-// MaxPath bounds the path of a file or folder below the library's root, in bytes: an index holds it.
+// MaxPath is the maximum length of a path below the library's root in bytes: an index stores it.
 const MaxPath = 2600
 
-// Check refuses a mode that does not exist, and a path that is no folder below the root.
+// Check rejects an unknown mode, and a path that is not a folder below the root.
 func (p Params) Check() error {
 	if p.Mode != Normal && p.Mode != Deep {
 		return fault.Invalid("mode", "must be normal or deep")
@@ -96,13 +96,13 @@ func (p Params) Check() error {
 	return nil
 }
 
-// scanKey begins the dedupe_key of scans; the id of the library follows.
+// scanKey is the prefix of the dedupe_key of scans; the id of the library follows.
 const scanKey = "scan:"
 
 func dedupeKey(library uuid.UUID) string { return scanKey + library.String() }
 
-// Start queues a scan of the library. id receives the id of its task, which is fresh's unless a scan of the
-// library is unfinished; then that one goes on.
+// Start queues a scan of the library. id receives the id of its task: fresh, unless a scan of the library is
+// unfinished, which then goes on.
 func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.UUID) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -115,7 +115,7 @@ func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.
 	return nil
 }
 
-// queueStatus adds the status of a scan where its task is new.
+// queueStatus adds the status row of a scan, if its task is new.
 func queueStatus(b *pgx.Batch, fresh uuid.UUID, p Params) {
 	b.Queue(`insert into scan (tenant_id, id, library_id, mode)
 		select tenant_id, id, library_id, $2 from task where tenant_id = app.tenant() and id = $1`, fresh, p.Mode)

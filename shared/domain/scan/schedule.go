@@ -25,15 +25,15 @@ type due struct {
 	Timezone string    `db:"scan_timezone"`
 }
 
-// served leaves out the libraries of tenants that are suspended or being deleted; what was due meanwhile is scanned
-// once when they come back.
+// served excludes the libraries of tenants that are suspended or being deleted. Scans missed meanwhile run once when
+// the tenant is active again.
 const served = " and exists (select from tenant t where t.id = library.tenant_id and t.status = 'active')"
 
 const dueColumns = "tenant_id, id, scan_mode, coalesce(scan_cron, '') as scan_cron, coalesce(nullif(scan_timezone, ''), (" +
 	"select value from setting s where s.tenant_id = library.tenant_id and s.key = '" + setting.SchedulerZone + "'), '') as scan_timezone"
 
-// Due starts the scans whose time has come, of every tenant, and sets the next time of each. Several schedulers
-// may call it at once: the due time is moved on in the transaction that queues the scan.
+// Due starts the due scans of every tenant, and sets the next time of each. Concurrent calls are safe: the due time is
+// moved in the transaction that queues the scan.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	moved := followZone(ctx, system, now)
 	all, err := find(ctx, system, batch, "next_scan_at <= $1 and is_active and scan_enabled"+served+" order by next_scan_at", now)
@@ -51,8 +51,8 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	return started, errors.Join(moved, err)
 }
 
-// followZone sets the next scans anew of libraries without a time zone of their own whose tenant has changed its. What
-// is due already is scanned all the same.
+// followZone recomputes the next scans of libraries without their own time zone, after their tenant's zone has changed.
+// Scans already due still run.
 func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 	return setting.Changed(ctx, system, setting.SchedulerZone, func(ctx context.Context, tx pgx.Tx, zone string) error {
 		rows, err := tx.Query(ctx, `select id, scan_cron from library where tenant_id = app.tenant() and coalesce(scan_timezone, '') = ''
@@ -66,7 +66,7 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 		var times []time.Time
 		_, err = pgx.ForEachRow(rows, []any{&id, &cron}, func() error {
 			schedule, err := cronexpr.Parse(cron, zone)
-			if err != nil { // one library's must not keep the others in the old zone
+			if err != nil { // one library's error must not keep the others in the old zone
 				slog.Error("the next scan stays as it was", "library", id, "cron", cron, "zone", zone, "error", err)
 				return nil
 			}
@@ -82,25 +82,25 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 	})
 }
 
-// OnStart queues a scan of every library that wants one when the system starts.
+// OnStart queues a scan of every library that is configured to be scanned at system start.
 func OnStart(ctx context.Context, system *db.DB) (int, error) { return onStart(ctx, system, batch) }
 
 func onStart(ctx context.Context, system *db.DB, limit int) (int, error) {
 	return startActive(ctx, system, limit, "", "scan_on_start")
 }
 
-// Resume queues a scan of every active library of a tenant that was suspended: nothing that the store announced of their files
-// meanwhile was looked at.
+// Resume queues a scan of every active library of a tenant that was suspended: notifications of the store were ignored
+// meanwhile.
 func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) error {
 	_, err := startActive(ctx, system, batch, Normal, "tenant_id = $3", tenant)
 	return err
 }
 
-// batch is how many libraries are read at once.
+// batch is the number of libraries per query.
 const batch = 1000
 
-// startActive queues scans of the active libraries that a condition, whose arguments begin with $3, leaves: in a mode,
-// or where that is empty each in its own.
+// startActive queues scans of the active libraries that match a condition, whose arguments begin with $3: in the given
+// mode, or if that is empty in each library's own.
 func startActive(ctx context.Context, system *db.DB, limit int, mode, only string, args ...any) (started int, failures error) {
 	var last due
 	for {
@@ -138,7 +138,7 @@ func startAll(ctx context.Context, system *db.DB, all []due, now time.Time, next
 	var failures error
 	for _, d := range all {
 		ok, err := startDue(ctx, system, d, now, next)
-		if err != nil { // one tenant's library must not keep the others from being scanned
+		if err != nil { // one tenant's error must not keep the others from being scanned
 			failures = errors.Join(failures, fmt.Errorf("library %s: %w", d.ID, err))
 			continue
 		}

@@ -19,31 +19,31 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Settler does what is left to do when the last part of a scan has ended: who ends that is a worker most of the time,
-// but also somebody who cancels it, or the scheduler when a worker has died.
+// Settler does what remains after the last part of a scan has ended. Usually a worker ends it, but also a person who
+// cancels it, or the scheduler after a worker has died.
 type Settler struct {
 	Database *db.DB
 	Publish  task.Publish
-	Added    task.Added // nil where no messages are sent
+	Added    task.Added // nil if no messages are sent
 
 	mu     sync.Mutex
-	failed map[uuid.UUID]time.Time // scans that could not be settled, and when
+	failed map[uuid.UUID]time.Time // when settling a scan failed
 }
 
 const (
-	settleAfter  = 10 * time.Second // a scan is left to the worker that ended it
-	settleWithin = 5 * time.Minute  // tens of thousands of books that went to another library take their time
-	againAfter   = 5 * time.Minute  // what has failed
+	settleAfter  = 10 * time.Second // time for the worker that ended the scan
+	settleWithin = 5 * time.Minute  // tens of thousands of books that moved to another library take long
+	againAfter   = 5 * time.Minute  // interval of retries
 )
 
-// Ended is Settle for a worker, which has ended the scan; what fails is left to All.
+// Ended is Settle for the worker that has ended the scan; failures are left to All.
 func (s *Settler) Ended(ctx context.Context, tenant, id uuid.UUID) {
 	if err := s.Settle(context.WithoutCancel(ctx), tenant, id); err != nil {
 		slog.Error("cannot settle a scan that has ended; the scheduler will", "tenant", tenant, "scan", id, "error", err)
 	}
 }
 
-// All settles the scans of all active tenants that nobody has settled after their end. The scheduler calls it.
+// All settles the ended scans of all active tenants that nobody has settled. The scheduler calls it.
 func (s *Settler) All(ctx context.Context, system *db.DB) error {
 	rows, err := system.Pool().Query(ctx, "select tenant, scan from app.unsettled_scans($1)", settleAfter)
 	if err != nil {
@@ -70,12 +70,12 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 	return !failed
 }
 
-// Settle completes the counters of a scan that has completed or failed, lets books follow their files between this
-// library and others, and tells listeners how it ended. A completed one is followed by another where it left something
-// to find, else by a purge where the library wants that: not after a scan of one folder, or one from which the limit of
-// books has kept files, or that could not list a folder: the files may be there. All of it is one transaction, and done
-// once, whoever comes first. A scan that goes on or was cancelled is left as it is; of one that has gone with its
-// library the end is told.
+// Settle completes the counters of a completed or failed scan, lets books follow their files between this library and
+// others, and publishes the end. A completed scan is followed by another one if it left something to find, else by a
+// purge if the library is so configured. There is no purge after a scan of one folder, or if the limit of books kept
+// files out, or if a folder could not be listed: the files may be there. All of it is one transaction that runs once,
+// whoever comes first. An unfinished or cancelled scan is left unchanged; if the scan was deleted with its library,
+// only its end is published.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	ctx = db.In(ctx, db.Tenant(tenant))
 	at, err := db.Get[struct {
@@ -94,15 +94,15 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	var again, purges, matches int64
 	var moved []follow.Book
 	fresh := uuid.Must(uuid.NewV7())
-	// The task says how far it came when the scan has gone with its library.
+	// The task stores the progress, in case the scan is deleted with its library.
 	b.Queue(`update task t set progress_current = case when t.status = 'completed' then s.files_total else s.files_processed end, progress_total = s.files_total
 		from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status in ('completed', 'failed') and s.tenant_id = t.tenant_id and s.id = t.id`, id)
-	// All that are not settled, in one order: of two that end at once, each would wait for the other's.
+	// All unsettled scans in one order: otherwise two that end at once could each wait for the other's lock.
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 and not settled order by id for update", at.Library)
 	db.Value(&b, &first, "select not settled from scan where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue(`update scan s set files_processed = s.files_total from task t
 		where s.tenant_id = app.tenant() and s.id = $1 and t.tenant_id = s.tenant_id and t.id = s.id and t.status = 'completed'`, id)
-	// Locked after the scan and before books, as where a library is deleted.
+	// Locked after the scan and before books, as when a library is deleted.
 	b.Queue(`update library l set last_scanned_at = greatest(l.last_scanned_at, t.completed_at) from task t
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
 		  and coalesce(t.params ->> 'path', '') = ''`, id, at.Library)
@@ -132,7 +132,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 		s.failed[id] = time.Now()
 		return fmt.Errorf("settle scan %s: %w", id, err)
 	}
-	if !first || status == nil { // somebody else was first, or it went with its library
+	if !first || status == nil { // another call was first, or it was deleted with its library
 		return nil
 	}
 	if again > 0 || purges > 0 || matches > 0 || follow.Again(moved) {
@@ -142,7 +142,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	return nil
 }
 
-// tellGone tells listeners how the task of a scan has ended that has gone with its library: nobody else does.
+// tellGone publishes how the task of a scan has ended that was deleted with its library: nothing else does.
 func (s *Settler) tellGone(ctx context.Context, tenant, id uuid.UUID) error {
 	t, err := db.Get[struct {
 		Library   *uuid.UUID `db:"library_id"`
@@ -159,22 +159,22 @@ func (s *Settler) tellGone(ctx context.Context, tenant, id uuid.UUID) error {
 	return err
 }
 
-// countsSQL adds what a scan that has completed found to the result of its task.
+// countsSQL adds the counts of a completed scan to the result of its task.
 const countsSQL = `update task t set result = coalesce(t.result, '{}') || jsonb_build_object('filesProcessed', s.files_processed,
 	  'seriesCreated', s.series_created, 'booksCreated', s.books_created, 'booksUpdated', s.books_updated, 'booksDeleted', s.books_deleted,
 	  'booksRestored', s.books_restored, 'booksMoved', s.books_moved, 'errors', s.error_count)
 	from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status = 'completed' and s.tenant_id = t.tenant_id and s.id = t.id`
 
-// lookAgain is the library of scan $1, with the folder in which it is to look once more ("" is all of it): files were
-// gone when they were to be read; or it kept files out for the limit, and there is room now for what it marked deleted,
-// one of which may be the other under a new name.
+// lookAgain selects the library of scan $1 and the folder to scan again ("" is the whole library), in two cases: files
+// were gone when they were to be read; or the limit kept files out, and there is room now because books were marked
+// deleted, which may be the same files under new names.
 const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id, jsonb_strip_nulls(jsonb_build_object('path', nullif(t.params ->> 'path', ''))) as params
 	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled
 	  and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0)`
 
-// matchAfter are the series that scan $1 has made, once for each plugin that is to be asked about them; none unless the
-// tenant wants that (the setting $2).
+// matchAfter selects the series that scan $1 has created, once per plugin that is to be asked about them; none unless
+// the tenant has enabled that (setting $2).
 const matchAfter = `select n.library_id, n.id as series_id, null::uuid as book_id, jsonb_build_object('pluginId', p.id) as params
 	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	join plugin p on p.tenant_id = s.tenant_id and p.enabled and 'library:scan' = any(p.scopes) and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
@@ -185,7 +185,7 @@ const matchAfter = `select n.library_id, n.id as series_id, null::uuid as book_i
 	    and t.status in ('pending', 'running') and not ` + task.PutOff + ` and t.params ->> 'pluginId' = p.id::text)
 	order by n.id, p.id`
 
-// purgeAfter is the library of scan $1, where its books are to be purged. A scan that waits already will do it.
+// purgeAfter selects the library of scan $1 if its deleted books are to be purged, unless a pending scan will do so.
 const purgeAfter = `select l.id as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params
 	from scan s join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and l.purge_deleted_on_scan and s.files_refused = 0 and s.unlisted = 0

@@ -1,5 +1,4 @@
-// Package follow lets books follow their content, in the batch that finds it in another place, and says what listeners
-// are told of it.
+// Package follow lets books follow their content, in the batch that finds it in another place, and returns the events.
 //
 // Tables: those of the books, through app.follow_content and app.follow_over; task.
 package follow
@@ -14,27 +13,27 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Book is what became of a book because content was found in another place: see app.follow_content. What
-// app.follow_over tells beside that has another What: left, series or emptied. See Heirs for another one.
+// Book is the result for a book whose content was found in another place: see app.follow_content. app.follow_over adds
+// the Whats left, series and emptied; Heirs adds one more.
 type Book struct {
 	What        string     `db:"what"` // moved, added or gone
 	ID          uuid.UUID  `db:"id"`
-	Was         *uuid.UUID `db:"was"` // the row made of the file in its new place, gone now
+	Was         *uuid.UUID `db:"was"` // the row made for the file in its new place, deleted now
 	SeriesID    uuid.UUID  `db:"series_id"`
-	CameSeries  uuid.UUID  `db:"came_series"` // of its place; gone where it is not SeriesID
+	CameSeries  uuid.UUID  `db:"came_series"` // the series of its place; deleted unless it is SeriesID
 	LeftSeries  uuid.UUID  `db:"left_series"`
-	LeftGone    bool       `db:"left_gone"` // that series had no other book and was removed
+	LeftGone    bool       `db:"left_gone"` // that series had no other book and was deleted
 	LibraryID   uuid.UUID  `db:"library_id"`
 	LeftLibrary uuid.UUID  `db:"left_library"`
-	Again       *string    `db:"again"` // its key, where it is analysed again
+	Again       *string    `db:"again"` // its key, if it is analysed again
 }
 
-// Dear tells in SQL whether people have read or edited book k.
+// Dear is an SQL condition: people have read or edited book k.
 const Dear = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
 	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
 	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
 
-// Chosen tells in SQL whether people have read, edited or chosen book k, or its series, in a way that no file does.
+// Chosen is an SQL condition: people have read, edited or chosen book k, or its series, in a way that no file does.
 const Chosen = `(` + Dear + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
@@ -46,8 +45,8 @@ const Chosen = `(` + Dear + `
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
 
-// Kept tells in SQL whether more than the file would be gone with book k. An edit locks nothing but a title, and files
-// write some of the same fields: besides what is Chosen those count, too.
+// Kept is an SQL condition: more than the file would be lost with book k. An edit locks only a title, and files write
+// some of the same fields: besides Chosen, those fields count, too.
 const Kept = `(` + Chosen + `
 	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
@@ -61,8 +60,8 @@ const Kept = `(` + Chosen + `
 	or exists (select from alternate_title x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from external_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id))`
 
-// queue lets books follow their content. Those that must be analysed again get a task in the same statement: nobody
-// knows before which they are, and after it a worker may die.
+// queue lets books follow their content. The same statement adds tasks for those that must be analysed again: they are
+// unknown before it, and after it the worker may die.
 func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 	b.Queue(`with f as materialized (`+function+`),
 		again as (
@@ -77,10 +76,10 @@ func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 	Heirs(b, out)
 }
 
-// Heir is the What of a series, not a book, that has inherited what people have chosen and written of another.
+// Heir is the What of a series, not of a book, that has inherited what people have chosen and written for another one.
 const Heir = "heir"
 
-// Heirs queues to tell of the heirs of series that this transaction has removed; see app.hand_left.
+// Heirs adds the select of the heirs of series that this transaction has deleted; see app.hand_left.
 func Heirs(b *pgx.Batch, out *[]Book) {
 	b.Queue(`select $1::text as what, id, null::uuid as was, id as series_id, id as came_series, id as left_series, false as left_gone,
 		null::text as again, library_id, library_id as left_library
@@ -91,35 +90,34 @@ func Heirs(b *pgx.Batch, out *[]Book) {
 	})
 }
 
-// Content queues, for books of one library that are gone, that were read for the first time (came) and whose files have
-// other content (changed), that those follow which belong together; out receives what became of them. scanID is nil
-// outside of a scan.
+// Content adds the matching of the books of one library that are gone, that were read for the first time (came), and
+// whose files have other content (changed), so that content that moved keeps its book; out receives the results. scanID
+// is nil outside a scan.
 func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]Book) {
 	queue(b, out, "select c.*, $4::uuid as library_id, $4::uuid as left_library from app.follow_content($4, $5, $6, $7, $8) c", library, scanID, gone, came, changed)
 }
 
-// AfterScan looks whether books have gone to other libraries, or come from there, by a scan that has ended, and by
-// those before it whose end nobody saw: all of them are locked. It is settled then, and so are those that were
-// cancelled; the others wait for what is theirs to do.
+// AfterScan adds the matching of books that moved between libraries, for a scan that has ended, and for earlier scans
+// whose end nobody settled: all of them are locked. It settles this scan and the cancelled ones; the others still have
+// to be settled.
 func AfterScan(b *pgx.Batch, scanID uuid.UUID, out *[]Book) {
 	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
 	queue(b, out, "select * from app.follow_over(null, $4, null)", scanID)
 	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and (s.id = $1 or t.status = 'cancelled')", scanID)
 }
 
-// OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It belongs
-// into a batch of its own, after that was written: of two books that belong together, the one that looks last sees
-// both.
+// OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It needs a
+// batch of its own, after that was written: of two matching books, the transaction that comes last sees both.
 func OverLibraries(b *pgx.Batch, library uuid.UUID, books []uuid.UUID, out *[]Book) {
 	queue(b, out, "select * from app.follow_over($4, null, $5)", library, books)
 }
 
-// Again tells that some of the books are analysed again.
+// Again reports whether some of the books are analysed again.
 func Again(books []Book) bool {
 	return slices.ContainsFunc(books, func(f Book) bool { return f.Again != nil })
 }
 
-// Events are what listeners are told of books that moved, and of their series.
+// Events returns the events for books that moved, and for their series.
 func Events(books []Book) (out []events.Event) {
 	told := map[uuid.UUID]bool{}
 	series := func(id, library uuid.UUID, event func(events.Series) events.Event) {
@@ -168,5 +166,5 @@ func Events(books []Book) (out []events.Event) {
 	return out
 }
 
-// SeriesRenamed is the event of a series that goes on under another path.
+// SeriesRenamed returns the event for a series that continues under another path.
 func SeriesRenamed(s events.Series) events.Event { return events.SeriesUpdated(s, "path", "title") }
