@@ -13,20 +13,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// maxDeaths is how many workers may die before a task is given up like any other: by the files of other tasks, too.
+// maxDeaths is how many workers may die before a task fails like any other; files of other tasks may have caused
+// deaths, too.
 const maxDeaths = 100
 
-// defaultKills is how many workers must have died while they read a file, and nothing else, for it to be recorded.
+// defaultKills is how many workers must have died while reading only this file, for its book to be recorded as the
+// cause.
 const defaultKills = 2
 
-// suspects are what is known of the books of a task with which a worker has died; the next learns of them.
+// suspects records the books of a task whose worker has died; it is passed on to the next run.
 type suspects struct {
-	Reading *uuid.UUID        `json:",omitempty"` // the book that is being read alone
-	Deaths  int               `json:",omitempty"` // of the task when this was noted
-	Killed  map[uuid.UUID]int `json:",omitempty"` // how many workers have died while they read it alone
+	Reading *uuid.UUID        `json:",omitempty"` // the book being read alone
+	Deaths  int               `json:",omitempty"` // of the task at that time
+	Killed  map[uuid.UUID]int `json:",omitempty"` // how many workers have died while reading it alone
 }
 
-// judge counts the death of the worker that had noted a book.
+// judge counts the death of the worker that was reading a book alone.
 func (s *suspects) judge(deaths int) {
 	if s.Reading != nil && deaths > s.Deaths {
 		if s.Killed == nil {
@@ -37,7 +39,7 @@ func (s *suspects) judge(deaths int) {
 	s.Reading, s.Deaths = nil, deaths
 }
 
-// ids are the books under suspicion.
+// ids returns the suspected books.
 func (s *suspects) ids() []uuid.UUID {
 	out := make([]uuid.UUID, 0, len(s.Killed))
 	for id := range s.Killed {
@@ -46,13 +48,13 @@ func (s *suspects) ids() []uuid.UUID {
 	return out
 }
 
-// analyzeAlone goes on after a worker has died with these books: one by one, each noted before it is read, and with
-// nothing else being read in this process, so that the one is known with which the next worker dies. Such a book comes
-// last: workers die of other things too, and the second time must not be the same accident.
+// analyzeAlone continues after a worker has died with these books: it reads them one by one, records each before
+// reading it, and reads nothing else in this process. So the book that kills the next worker is known. A suspect is
+// read last: workers die for other reasons, too, and the second death must not be the same accident.
 func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow, at analysisPlace) (any, error) {
 	died := h.Deaths > at.Deaths
 	at.judge(h.Deaths)
-	if died && h.Deaths <= maxDeaths { // each finds out something: they count as no attempts, but what fails after one does
+	if died && h.Deaths <= maxDeaths { // each death yields a finding, so it is no attempt; a failure after a death is
 		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1, place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
 			return nil, err
 		}
@@ -77,7 +79,7 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 		if err != nil {
 			return nil, err
 		}
-		if lost.add(p.unread); lost.err != nil { // the place stays before what was not read
+		if lost.add(p.unread); lost.err != nil { // the checkpoint stays before what was not read
 			continue
 		}
 		if at.Killed[b.ID] == 0 {
@@ -92,7 +94,7 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 	return map[string]int{"booksAnalyzed": at.Done}, nil
 }
 
-// analyzeSuspect reads one book with nothing beside it, and notes that before.
+// analyzeSuspect records a book, and then reads it with nothing beside it.
 func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) (partly, error) {
 	s.alone.Lock()
 	defer s.alone.Unlock()
@@ -103,8 +105,8 @@ func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at
 	return s.analyzePart(ctx, h, []bookRow{b})
 }
 
-// Beside is a handler that reads books too, and waits while one is being read that may end this process: a worker that
-// dies then has died of that one.
+// Beside wraps a handler that also reads books, so that it waits while a suspected book is read: a worker that dies
+// then has died of that book.
 func (s *Scanner) Beside(handle task.Handler) task.Handler {
 	return func(ctx context.Context, h task.Held) (any, error) {
 		s.alone.RLock()

@@ -26,19 +26,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// CoverFunc renders and stores the cover of a book from the bytes of its cover image, so that it is there when
-// the first list is shown. A cover that cannot be rendered is a warning of the book: its text says why. One that
-// cannot be stored, the error, is made when it is first looked at.
+// CoverFunc renders and stores the cover of a book from the bytes of its image, so that it exists when the first list
+// is shown. If it cannot be rendered, the returned text is a warning of the book. If it cannot be stored, which is the
+// error, it is made on its first request.
 type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {
 	BookIDs []uuid.UUID `json:"bookIds,omitempty"`
 	Keys    []string    `json:"keys,omitempty"` // of the task's library
-	// Sidecars are files beside its books that appeared, changed or vanished.
+	// Sidecars are files beside the books that were created, changed or deleted.
 	Sidecars []string `json:"sidecars,omitempty"`
 	// Force analyses books again that were analysed before.
 	Force bool `json:"force,omitempty"`
-	// Counted says that the task's parent is no scan, but counts the books in its progress.
+	// Counted says that the parent is no scan, but counts the books in its progress.
 	Counted bool `json:"counted,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type bookRow struct {
 	Volume      *int      `db:"volume"`
 	Chapter     *float64  `db:"chapter"`
 	Fingerprint string    `db:"fingerprint"`
-	Twins       []string  `db:"twins"` // fingerprints of others of its size: it may be one of them that moved
+	Twins       []string  `db:"twins"` // fingerprints of other books of the same size, which may have moved here
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
 	strategies
@@ -68,26 +68,26 @@ type bookRow struct {
 	CoverSize    int             `db:"cover_size"`
 	CoverQuality int             `db:"cover_quality"`
 
-	besides []*packageDocument // the package documents that speak before the file, the one that counts more first
+	besides []*packageDocument // package documents that override the file, highest precedence first
 }
 
-// analyzed is a book and what was found in it, or the problem with it.
+// analyzed is a book and its analysis, or its problem.
 type analyzed struct {
 	bookRow
 	*analysis.Result
-	file      strategy.File // what the strategies make of it
+	file      strategy.File // interpreted by the strategies
 	problem   *analysis.Problem
 	uncovered error // why its cover was not stored
 }
 
-// analysisPlace is where an analysis stopped when its time was up: books are taken in the order of their keys.
+// analysisPlace is the checkpoint of an analysis: books are analysed in the order of their keys.
 type analysisPlace struct {
-	From string // the first key that is left
+	From string // first remaining key
 	Done int
 	suspects
 }
 
-// AnalyzeBooks is the handler of analyze_books and analyze_book tasks.
+// AnalyzeBooks handles analyze_books and analyze_book tasks.
 func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	var p analyzeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -109,16 +109,16 @@ func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams
 	if len(p.Keys) > 0 {
 		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
 	}
-	if p.Counted && h.ParentID != nil { // one that failed and is tried again is on its own
+	if p.Counted && h.ParentID != nil { // a failed one that is retried has no parent any more
 		return s.analyzeCounted(ctx, h, p)
 	}
 	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)
 }
 
-// open are the books that were never analysed, or all where $2 forces it.
+// open is the condition for books that were never analysed, or all if $2 is true.
 const open = " and (" + book.NeverRead + " or $2)"
 
-// AnalyzeSeries is the handler of analyze_series tasks: every book of a series, again, or those that never were.
+// AnalyzeSeries handles analyze_series tasks: it analyses every book of a series, or only those never analysed.
 func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 	var p struct {
 		OnlyNew bool `json:"onlyNew"`
@@ -168,7 +168,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 			at.From = books[0].Key
 		}
 		switch {
-		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)): // it is away; or the place would be behind what was not read
+		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)): // the store is away; or the checkpoint would skip what was not read
 			return nil, lost.explain(of)
 		case len(books) > 0 && task.MustPause(ctx):
 			return nil, task.Paused(at)
@@ -184,7 +184,8 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 	return map[string]int{"booksAnalyzed": at.Done}, nil
 }
 
-// tellAnalyzed notes how far a long analysis is, and where another run goes on if this one dies.
+// tellAnalyzed stores the progress of a long analysis, and the checkpoint from which another run continues if this one
+// dies.
 func (s *Scanner) tellAnalyzed(ctx context.Context, h task.Held, at analysisPlace, of int) error {
 	var b pgx.Batch
 	if err := task.QueueProgress(&b, h, int64(at.Done), int64(of), at); err != nil {
@@ -197,18 +198,18 @@ func (s *Scanner) tellAnalyzed(ctx context.Context, h task.Held, at analysisPlac
 	return nil
 }
 
-// partly is what became of a few books.
+// partly is the result for a few books.
 type partly struct {
 	done int
-	left []bookRow // that a pause kept from being read
+	left []bookRow // not read because of a pause
 	unread
 }
 
-// closed is what is wrong with a file that the store lists and, however often it is asked, does not open.
+// closed is the problem of a file that the store lists but never opens.
 const closed = "the file cannot be opened: check its permissions; a link that leads out of the library is not followed. It is left out until it changes or is tried again"
 
-// unread are books, or files beside them, that could not be read, for no reason of their own, and the first of them
-// with its reason.
+// unread counts books, or files beside them, that could not be read for external reasons, with the first one and its
+// reason.
 type unread struct {
 	books int
 	key   string
@@ -222,13 +223,13 @@ func (u *unread) add(more unread) {
 	}
 }
 
-// unopened is a book whose file the store did not give.
+// unopened is a book whose file the store did not return.
 type unopened struct {
 	analyzed
 	err error
 }
 
-// explain says so of a task with so many books.
+// explain returns the error of a task with that many books.
 func (u unread) explain(of int) *fault.Error {
 	first := ""
 	if u.key != "" {
@@ -240,7 +241,7 @@ func (u unread) explain(of int) *fault.Error {
 	return fault.Wrap(u.err, fault.Unavailable, "%d of %d files could not be read%s; the worker's log has the cause, with the id of the task", u.books, of, first)
 }
 
-// analyzePart reads a few books at once and stores what was found.
+// analyzePart reads a few books in parallel and stores the results.
 func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) (p partly, err error) {
 	if err := s.packages(ctx, part); err != nil {
 		return p, err
@@ -272,8 +273,8 @@ func (s *Scanner) analyzePart(ctx context.Context, h task.Held, part []bookRow) 
 	return partly{len(found), left, lost}, nil
 }
 
-// tellUncovered logs that covers could not be stored (the media bucket is full). The books are read all the same: such
-// a cover is made when it is first looked at.
+// tellUncovered logs that covers could not be stored (the media bucket is full). The books are analysed anyway: such a
+// cover is made on its first request.
 func tellUncovered(h task.Held, found []analyzed) {
 	n := 0
 	var first error
@@ -287,7 +288,7 @@ func tellUncovered(h task.Held, found []analyzed) {
 	}
 }
 
-// record stores what was found in books, or what is wrong with them.
+// record stores the analyses of books, or their problems.
 func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) error {
 	sets, err := describe(found)
 	if err != nil {
@@ -296,7 +297,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err := s.storeEach(ctx, h, found, sets); err != nil {
 		return err
 	}
-	if h.ParentID == nil { // a scan looks when it has ended
+	if h.ParentID == nil { // a scan does so when it has ended
 		for library, books := range freshOnes(found) {
 			if err := s.followOver(ctx, h.Tenant, library, books); err != nil {
 				return err
@@ -309,8 +310,7 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	return s.lookAgain(ctx, h, found)
 }
 
-// describe lets the strategies of each library name and place what was found, and bounds what it names; it returns
-// them.
+// describe lets the strategies of each library name and place the books, and limits texts; it returns the strategies.
 func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	sets := map[uuid.UUID]*strategy.Set{}
 	for i := range found {
@@ -334,8 +334,8 @@ func describe(found []analyzed) (map[uuid.UUID]*strategy.Set, error) {
 	return sets, nil
 }
 
-// read analyses books in parallel. What could be read is returned even when the store failed for others; they are
-// returned too, and the books left for another run because this one must pause.
+// read analyses books in parallel. It returns the analysed ones even if the store failed for others; those are returned
+// too, and the books left for another run because this one must pause.
 func (s *Scanner) read(ctx context.Context, books []bookRow) (found []analyzed, left []bookRow, failed []unopened) {
 	var g errgroup.Group
 	g.SetLimit(s.Parallel)
@@ -358,11 +358,11 @@ func (s *Scanner) read(ctx context.Context, books []bookRow) (found []analyzed, 
 			return nil
 		})
 	}
-	_ = g.Wait() // the functions above keep their own failures
+	_ = g.Wait() // the functions above store their own failures
 	return found, left, failed
 }
 
-// books reads books' files.
+// books returns the reader of books' files.
 func (s *Scanner) books() *content.Reader {
 	if s.Content != nil {
 		return s.Content
@@ -373,7 +373,7 @@ func (s *Scanner) books() *content.Reader {
 func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err error) {
 	a.bookRow = b
 	defer func() {
-		if p := recover(); p != nil { // one file must not take the batch with it
+		if p := recover(); p != nil { // one file must not fail the whole batch
 			slog.Error("analysis panicked", "book", b.ID, "key", b.Key, "panic", fmt.Sprint(p))
 			a.problem, err = &analysis.Problem{Type: "other", Message: "the file made the analysis fail; please report it"}, nil
 		}

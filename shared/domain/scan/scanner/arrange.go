@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// neighbour is a book among those of its series.
+// neighbour is a book among the books of its series.
 type neighbour struct {
 	ID       uuid.UUID `db:"id"`
 	Key      string    `db:"key"`
@@ -24,16 +24,15 @@ type neighbour struct {
 	Number   *float64  `db:"number"`
 	Volume   *int      `db:"volume"`
 	Chapter  *float64  `db:"chapter"`
-	Numbered bool      `db:"numbered"` // by itself, or by somebody who has locked it
-	Named    bool      `db:"named"`    // by somebody who has locked it
+	Numbered bool      `db:"numbered"` // by its file, or by a person who has locked it
+	Named    bool      `db:"named"`    // by a person who has locked it
 	Position int       `db:"position"`
 	Count    int       `db:"count"`
 }
 
-// arrange gives the books of some series of one library what depends on their neighbours: the position where it is
-// their number, and the title that is made of it. What somebody has locked stays. The transaction has locked the
-// library. What it returns tells of the series in which that changed a book: one event for each, since a new book may
-// move all behind it.
+// arrange updates what depends on neighbours in some series of a library: the position if it is the number, and the
+// title made from it. Locked fields stay. The transaction has locked the library. It returns the events, one per
+// changed series, since a new book may shift all books behind it.
 func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUID, series []uuid.UUID) ([]events.Event, error) {
 	if len(series) == 0 || !set.Arranges() {
 		return nil, nil
@@ -49,7 +48,7 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUI
 			  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = r.id and 'numberLock' = any(m.locks))`, series)
 	}
 	if set.Positioned() || set.PositionsSome() {
-		// What a file says of its number, it says of the book's position in a series too.
+		// A file's number also counts as the book's position in its series.
 		db.All(&read, &books, `select n.*, coalesce(m.metadata ->> 'seriesPosition' is not null or m.locks && '{numberLock,seriesPositionLock}', false) as numbered,
 			  coalesce('titleLock' = any(m.locks), false) as named
 			from (
@@ -86,19 +85,19 @@ func arrange(ctx context.Context, tx pgx.Tx, set *strategy.Set, library uuid.UUI
 	return out, nil
 }
 
-// numbered is a book and its position in natural file order, which becomes its number.
+// numbered is a book with its position in natural file order, which becomes its number.
 type numbered struct {
 	ID     uuid.UUID `db:"id"`
 	Number int       `db:"number"`
 }
 
-// titled is a book and the title that is made of its series and position.
+// titled is a book with the title made from its series and position.
 type titled struct {
 	ID    uuid.UUID
 	Title string
 }
 
-// somePositions are the books that have no other number (number strategy smart).
+// somePositions returns the books without a number of their own (number strategy smart).
 func somePositions(set *strategy.Set, books []neighbour) (out []numbered) {
 	for _, n := range books {
 		if !n.Numbered && set.Read(n.Key, nil).Position && (n.Number == nil || *n.Number != float64(n.Position)) {
@@ -108,7 +107,7 @@ func somePositions(set *strategy.Set, books []neighbour) (out []numbered) {
 	return out
 }
 
-// positionTitles are the books that are called otherwise than after series and position (book strategy series_name).
+// positionTitles returns the books whose title differs from series and position (book strategy series_name).
 func positionTitles(books []neighbour) (out []titled) {
 	for _, n := range books {
 		if title := strategy.Title(n.Series, n.Volume, n.Chapter, n.Position, n.Count); title != n.Title && !n.Named {
@@ -118,7 +117,7 @@ func positionTitles(books []neighbour) (out []titled) {
 	return out
 }
 
-// queueArranged gives books numbers and titles, but none that somebody has locked, and returns their series.
+// queueArranged sets the unlocked numbers and titles of books, and returns their series.
 func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered, renamed *[]uuid.UUID) {
 	var ids, named []uuid.UUID
 	var positions []int
@@ -150,9 +149,9 @@ func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered
 	}
 }
 
-// runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: a worker that
-// dies leaves both undone. The series are asked for once the batch has run. Most batches of a scan do without: it
-// arranges at its end. What it returns tells of the series whose books changed.
+// runAndArrange runs a batch and arranges series of the libraries that it has locked, in one transaction: if the worker
+// dies, both are undone. series is called after the batch has run. Most batches of a scan skip this: the scan arranges
+// at its end. It returns the events for the series whose books changed.
 func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid.UUID]*strategy.Set, some bool,
 	series func() map[uuid.UUID][]uuid.UUID) (out []events.Event, err error) {
 	arranges := false
@@ -178,7 +177,7 @@ func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid
 	return out, err
 }
 
-// arrangeSeries arranges series of the library on their own.
+// arrangeSeries arranges series of the library in a transaction of its own.
 func (s *run) arrangeSeries(ctx context.Context, series []uuid.UUID) error {
 	if len(series) == 0 || !s.set.Arranges() {
 		return nil

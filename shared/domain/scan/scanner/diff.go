@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// known is a book as the database has it.
+// known is a book in the database.
 type known struct {
 	ID       uuid.UUID `db:"id"`
 	Key      string    `db:"key"`
@@ -32,40 +32,40 @@ type known struct {
 const knownColumns = `id, key, size, etag, modified_at, deleted_at is not null as deleted,
 	not analyzed and error_type is null as pending, error_type is not null as failed, seen_at, revision`
 
-// change is a file that the library's books do not agree with yet.
+// change is a file that differs from the library's books.
 type change struct {
 	ID     uuid.UUID
 	Object blob.Object // with the key below the library's prefix
 	Format string
 	Seen   time.Time // when the store was asked
-	Known  bool      // there is a book of it
+	Known  bool      // a book exists
 	// Restored says that the book was marked deleted.
 	Restored bool
-	New      bool // there was no book with this key
+	New      bool // no book had this key
 }
 
-// gone is a book whose file is not there, and when the store was asked. One that has another file by then, since it was
-// found there, has another revision too.
+// gone is a book whose file is missing, and when the store was asked. If the file was found since, the book has another
+// revision.
 type gone struct {
 	ID       uuid.UUID
 	Revision int
 	Seen     time.Time
 }
 
-// difference is what one page of the listing, or one look at some keys, brought.
+// difference is the result of comparing one page of the listing, or one look at some keys.
 type difference struct {
 	seen      int // book files in the listing
 	unchanged int
-	same      []uuid.UUID // the unchanged books
+	same      []uuid.UUID // unchanged books
 	changes   []change
 	vanished  []gone
 	sidecars  []sidecarChange
 	lost      []lostSidecar
-	long      []string // book files that are left out since their paths are too long, as their beginnings
+	long      []string // beginnings of the paths of books that are left out because their paths are too long
 }
 
-// compare finds the differences between a page of the listing, asked for at seen, and the books in the range it
-// stands for, but those in folders that could not be listed; now is the time after it. One round trip.
+// compare compares a page of the listing, requested at seen, with the books in its range of keys, except books in
+// folders that could not be listed; now is the time after it. It takes one round trip.
 func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d difference, now time.Time, err error) {
 	var b pgx.Batch
 	var books []known
@@ -88,8 +88,8 @@ func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d differen
 	return d, now, nil
 }
 
-// short are the objects of a page whose paths can be stored; long, the beginnings of the paths of the books among the
-// others.
+// short returns the objects of a page whose paths can be stored; long contains the beginnings of the other books'
+// paths.
 func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
 	most := len(s.library.Prefix) + scan.MaxPath
 	short = slices.DeleteFunc(slices.Clone(page), func(o blob.Object) bool {
@@ -104,8 +104,8 @@ func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
 	return short, long
 }
 
-// differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books
-// again that never were, and with the setting those that failed; a look leaves them to the task that came with them.
+// differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books again
+// that never were and, with the setting, failed ones; a look leaves both to their pending tasks.
 func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
 		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
@@ -131,7 +131,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 			d.same = append(d.same, b.ID)
 			continue
 		}
-		if b.Seen.After(seen) && (b.Deleted || !pending) { // somebody has looked since, but reads nothing that was there before
+		if b.Seen.After(seen) && (b.Deleted || !pending) { // a later look has seen the file, but reads no content that existed before
 			d.unchanged++
 			continue
 		}

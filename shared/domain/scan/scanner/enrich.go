@@ -12,12 +12,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// offer is what a book says of its series.
+// offer is a book's metadata for its series.
 type offer struct {
 	BookID    uuid.UUID         `json:"book_id"`
 	Summary   string            `json:"summary,omitempty"`
 	Publisher string            `json:"publisher,omitempty"`
-	Placed    string            `json:"placed,omitempty"` // the publisher that a folder names
+	Placed    string            `json:"placed,omitempty"` // publisher from a folder
 	Imprint   string            `json:"imprint,omitempty"`
 	Language  string            `json:"language,omitempty"`
 	Direction string            `json:"direction,omitempty"`
@@ -26,19 +26,19 @@ type offer struct {
 	Volumes   *int              `json:"volumes,omitempty"`
 	Chapters  *int              `json:"chapters,omitempty"`
 	Authors   []analysis.Author `json:"authors,omitempty"`
-	Writer    *string           `json:"writer,omitempty"` // the authors that a folder names, as authorJSON writes them
+	Writer    *string           `json:"writer,omitempty"` // authors from a folder, as authorJSON writes them
 }
 
-// enriched is a series that has taken something from its books.
+// enriched is a series that was changed by its books' metadata.
 type enriched struct {
 	ID        uuid.UUID `db:"id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// takenSet and takenWhere give the series s what u offers, save what is locked, and only where that changes something.
+// takenSet and takenWhere set the unlocked fields of series s to the values of u, only if that changes something.
 var takenSet, takenWhere = func() (set, where string) {
 	var sets, wheres []string
-	for _, f := range [][3]string{ // column, lock and what it becomes
+	for _, f := range [][3]string{ // column, lock and new value
 		{"summary", "summary", "case when u.fill then u.summary else s.summary end"},
 		{"publisher", "publisher", "case when u.fill then u.publisher else s.publisher end"},
 		{"year", "year", "case when u.fill then u.year else s.year end"},
@@ -56,11 +56,11 @@ var takenSet, takenWhere = func() (set, where string) {
 	return strings.Join(sets, ", "), strings.Join(wheres, " or ")
 }()
 
-// queueSeriesMetadata lets a series take from its first book summary, publisher and year, all three or none and only
-// while they are empty and unlocked, though a folder may have named the publisher; imprint, language, reading direction
-// and authors each while it is empty, authors also where only a folder names them: the book is more exact. The age
-// rating and the counts of volumes and chapters are the highest that any book names. It returns the series that
-// changed.
+// queueSeriesMetadata fills fields of a series from its books. Summary, publisher and year come from its first book,
+// all three or none, and only while they are empty and unlocked; a publisher from a folder counts as empty. Imprint,
+// language, reading direction and authors are filled separately while empty; authors also replace those from a folder,
+// as the book is more exact. Age rating and the counts of volumes and chapters are the maximum over the books. It
+// returns the changed series.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {
@@ -105,10 +105,10 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		returning s.id, s.library_id`, *toJSON(offers))
 }
 
-// mostNames is how many genres, or tags, are taken from a file.
+// mostNames is the maximum number of genres, and of tags, from one file.
 const mostNames = 1000
 
-// namesOf are the first of the names that can be those of genres or tags.
+// namesOf returns the valid names of genres or tags, up to the limit.
 func namesOf(list []string) (out []string) {
 	for _, name := range list {
 		if name = strings.TrimSpace(name); name != "" && len(name) <= 200 && len(out) < mostNames {
@@ -118,8 +118,8 @@ func namesOf(list []string) (out []string) {
 	return out
 }
 
-// queueTaxonomy adds the names that the books carry to them and to their series, unless the set is locked there; to a
-// book that changed meanwhile nothing. It returns the series that changed.
+// queueTaxonomy adds the genres or tags in books' files to the books and their series, unless the set is locked there.
+// Books that have changed meanwhile are skipped. It returns the changed series.
 func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*analysis.Result) []string, changed *[]enriched) {
 	var books []uuid.UUID
 	var revisions []int
@@ -152,9 +152,9 @@ func queueTaxonomy(b *pgx.Batch, table, lock string, found []analyzed, of func(*
 		on conflict do nothing`, books, revisions, names, lock+"Lock")
 }
 
-// queueForgotten takes from books the names that their files named when they were read before, unless the set is
-// locked; those that they name now are added after it (queueTaxonomy). It comes before what their files say is stored.
-// Of a book that changed meanwhile it takes nothing.
+// queueForgotten removes from books the names from the previous version of their files, unless the set is locked;
+// queueTaxonomy then adds the current ones. It must precede storing the files' metadata. Books that have changed
+// meanwhile are skipped.
 func queueForgotten(b *pgx.Batch, table, member string, found []analyzed, of func(*analysis.Result) []string) {
 	var books []uuid.UUID
 	var revisions []int
@@ -178,8 +178,8 @@ func queueForgotten(b *pgx.Batch, table, member string, found []analyzed, of fun
 // ofAdded selects the series to which rows were added.
 const ofAdded = "select distinct s.id, s.library_id from added a join series s on s.tenant_id = app.tenant() and s.id = a.series_id"
 
-// queueAlternateTitles adds other titles that the books name to their series, one of each kind, unless somebody locked
-// them. It returns the series that changed.
+// queueAlternateTitles adds alternate titles in books' files to their series, one per kind, unless they are locked. It
+// returns the changed series.
 func queueAlternateTitles(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var books, ids []uuid.UUID
 	var labels, titles []string

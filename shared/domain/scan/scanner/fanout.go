@@ -14,18 +14,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// fanOutBatch is how many books of a library are given to children in one transaction.
+// fanOutBatch is how many books of a library are assigned to children per transaction.
 const fanOutBatch = 10_000
 
-// libraryPlace is where the fan-out of a library stopped, and what it has done.
+// libraryPlace is the checkpoint and result of a library's fan-out.
 type libraryPlace struct {
-	After *uuid.UUID `json:"after,omitempty"` // the last book that a child has; nil at the end
+	After *uuid.UUID `json:"after,omitempty"` // the last book assigned to a child; nil at the end
 	Books int64      `json:"books"`
 	Tasks int64      `json:"tasks"`
 }
 
-// AnalyzeLibrary is the handler of analyze_library tasks: its children analyse every book of a library, again, or those
-// that never were, as many each as the setting scanner.batch_size says.
+// AnalyzeLibrary handles analyze_library tasks: its children analyse every book of a library, or only those never
+// analysed, in batches of the setting scanner.batch_size.
 func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) {
 	var p struct {
 		OnlyNew bool `json:"onlyNew"`
@@ -58,8 +58,8 @@ func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) 
 	}
 }
 
-// analyzeNext gives the next books of a library to children and notes the place, in one transaction: a run after a
-// death goes on there. n is how many books there were.
+// analyzeNext assigns the next books of a library to children and stores the checkpoint, in one transaction: after a
+// crash the next run continues there. n is the number of books.
 func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size int64, at *libraryPlace) (n int, err error) {
 	var b pgx.Batch
 	var ids []uuid.UUID
@@ -87,10 +87,10 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 	return len(ids), nil
 }
 
-// analyzeCounted analyses books for a parent that is no scan, whose progress they are.
+// analyzeCounted analyses books for a parent that is no scan, but counts them in its progress.
 func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzeParams) (any, error) {
 	alone := h
-	alone.ParentID = nil // else it is taken for a scan
+	alone.ParentID = nil // otherwise it is taken for a scan
 	out, err := s.analyze(ctx, alone, "b.id = any($1)"+open, p.BookIDs, p.Force)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzePara
 	return out, nil
 }
 
-// renumberEach gives each of several series to a child.
+// renumberEach adds a child per series.
 func (s *Scanner) renumberEach(ctx context.Context, h task.Held, ids []uuid.UUID) (any, error) {
 	var b pgx.Batch
 	var n int64

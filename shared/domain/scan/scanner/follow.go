@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// followOver lets books that were just read, or marked deleted, without a scan follow their content to other libraries.
+// followOver lets books that were read or marked deleted without a scan follow their content to other libraries.
 func (s *Scanner) followOver(ctx context.Context, tenant, library uuid.UUID, books []uuid.UUID) error {
 	if len(books) == 0 {
 		return nil
@@ -28,7 +28,8 @@ func (s *Scanner) followOver(ctx context.Context, tenant, library uuid.UUID, boo
 	return nil
 }
 
-// tellFollowed tells listeners of books that followed their content, and workers of those that are analysed again.
+// tellFollowed publishes events for books that followed their content, and wakes workers for those that are analysed
+// again.
 func (s *Scanner) tellFollowed(ctx context.Context, tenant uuid.UUID, books []follow.Book) {
 	if len(books) == 0 {
 		return
@@ -39,7 +40,7 @@ func (s *Scanner) tellFollowed(ctx context.Context, tenant uuid.UUID, books []fo
 	s.Publish(ctx, tenant, follow.Events(books)...)
 }
 
-// queueFollowGone looks whether books that were just marked deleted have appeared elsewhere.
+// queueFollowGone checks whether books that were just marked deleted have appeared elsewhere.
 func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books []gone, out *[]follow.Book) {
 	ids := make([]uuid.UUID, len(books))
 	for i, g := range books {
@@ -48,12 +49,12 @@ func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books [
 	follow.Content(b, library, scanID, ids, nil, nil, out)
 }
 
-// queueFollowFound looks whether what was found in books is that of others: of books that are gone, or whose files have
-// other content too; and whether what these books were is elsewhere.
+// queueFollowFound checks whether the content of analysed books belongs to other books, which are gone or have changed
+// content too; and whether the former content of these books is elsewhere.
 func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]follow.Book) {
 	came, changed := freshOnes(found), map[uuid.UUID][]uuid.UUID{} // by library
 	for _, a := range found {
-		// A deep scan reads all again, which was in no state to be found meanwhile.
+		// A deep scan reads everything again, including content that could not be matched before.
 		if !a.fresh() && (a.changed() || a.Result != nil && scanID != nil) {
 			changed[a.LibraryID] = append(changed[a.LibraryID], a.ID)
 		}
@@ -65,10 +66,10 @@ func queueFollowFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, out *[]
 	}
 }
 
-// fresh tells that the book was read for the first time: it may be one that was elsewhere before.
+// fresh reports whether the book was read for the first time: it may have been elsewhere before.
 func (a analyzed) fresh() bool { return a.Result != nil && a.bookRow.Fingerprint == "" }
 
-// freshOnes are the fresh ones of the books, by library.
+// freshOnes returns the fresh books by library.
 func freshOnes(found []analyzed) map[uuid.UUID][]uuid.UUID {
 	out := map[uuid.UUID][]uuid.UUID{}
 	for _, a := range found {
@@ -79,12 +80,12 @@ func freshOnes(found []analyzed) map[uuid.UUID][]uuid.UUID {
 	return out
 }
 
-// changed tells that the book's file is another one, perhaps one that cannot be read: the book may be elsewhere.
+// changed reports whether the file has other content, possibly unreadable: the book may be elsewhere.
 func (a analyzed) changed() bool {
 	return a.bookRow.Fingerprint != "" && (a.Result == nil || a.Result.Fingerprint != a.bookRow.Fingerprint)
 }
 
-// queueDisplaced notes which books' files have other content now, before that is stored.
+// queueDisplaced records books whose content is about to change, before the new content is stored.
 func queueDisplaced(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) {
 	var ids []uuid.UUID
 	var revisions []int
@@ -103,14 +104,14 @@ func queueDisplaced(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) {
 	}
 }
 
-// renamed is a series whose folder has another name now, and the series that had been made of that.
+// renamed is a series whose folder was renamed, and the series made for the new name.
 type renamed struct {
 	ID  uuid.UUID `db:"id"`
 	Was uuid.UUID `db:"was"`
 }
 
-// renameSeries lets series that have lost all their books go on where a folder with the same files has appeared, before
-// any of them is read.
+// renameSeries lets series that have lost all their books continue in a folder that has appeared with the same files,
+// before any of them is read.
 func (s *run) renameSeries(ctx context.Context) error {
 	if s.at.Deleted == 0 && !s.at.Emptied {
 		return nil

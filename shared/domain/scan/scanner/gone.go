@@ -14,9 +14,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// present leaves out the books whose file was gone when it was to be read, and counts them by library. They stay as
-// they are: whether a file went or a disk did, a scan tells, by its guard. What is listed all the same (a broken link)
-// has its problem; so does what has a name that no listing can hold: there is no asking for it.
+// present removes the books whose file was missing when it was to be read, and counts them by library. They stay
+// unchanged: a scan decides, with its guard, whether the file or a whole disk is gone. A file that is listed anyway (a
+// broken link) keeps its problem; so does one whose name no listing can contain, since it cannot be requested.
 func (s *Scanner) present(ctx context.Context, found []analyzed) (there []analyzed, gone map[uuid.UUID]int, err error) {
 	keys := map[string][]string{} // by bucket
 	missing := func(a analyzed) bool {
@@ -34,7 +34,7 @@ func (s *Scanner) present(ctx context.Context, found []analyzed) (there []analyz
 	for bucket, some := range keys {
 		slices.Sort(some)
 		objects, err := s.Library.Look(ctx, bucket, slices.Compact(some))
-		if err != nil && !errors.Is(err, blob.ErrNotFound) { // the bucket is not there: nothing is
+		if err != nil && !errors.Is(err, blob.ErrNotFound) { // the bucket is missing, and so is everything in it
 			return nil, nil, err
 		}
 		for _, o := range objects {
@@ -52,8 +52,8 @@ func (s *Scanner) present(ctx context.Context, found []analyzed) (there []analyz
 	return there, gone, nil
 }
 
-// lookAgain looks at books whose file is another one than was to be read: the new version is analysed. An empty file is
-// not asked for, so that only the scan knows of another one. What has gone by now is left to a scan too.
+// lookAgain looks at books whose file has changed since it was listed: the new version is analysed. An empty file is
+// not requested, so only the scan detects that it has changed. A file that is gone by now is left to a scan, too.
 func (s *Scanner) lookAgain(ctx context.Context, h task.Held, found []analyzed) error {
 	keys, gone := map[uuid.UUID][]string{}, map[uuid.UUID]int{}
 	for _, a := range found {
@@ -77,8 +77,8 @@ func (s *Scanner) lookAgain(ctx context.Context, h task.Held, found []analyzed) 
 	return s.leaveToScan(ctx, h, gone)
 }
 
-// leaveToScan has libraries scanned in which files were gone: after the scan that the task belongs to; else at once,
-// unless one has failed a moment ago, for an administrator to look at.
+// leaveToScan has libraries with missing files scanned: after the scan of this task, or immediately, unless a scan has
+// just failed, which an administrator should see.
 func (s *Scanner) leaveToScan(ctx context.Context, h task.Held, gone map[uuid.UUID]int) error {
 	for id, n := range gone {
 		var b pgx.Batch

@@ -11,17 +11,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// guardLeast is how many books the guard looks at: a scan always may remove fewer, however few the library has.
+// guardLeast is the minimum number of removals for the guard: a scan may always remove fewer, even in a small library.
 const guardLeast = 10
 
-// guard stops a scan of a folder in which there never was a book and, before it removes anything, one that lists no
-// book at all or that would remove more than half of the books that were there when the library was last scanned,
-// unless an administrator has confirmed so many. What has moved is not removed: as long as it is not read, files of the
-// same size stand for it, and then, in a later scan, those of the same content.
+// guard stops a scan of a folder that never had a book. Before anything is removed, it also stops a scan that lists no
+// book at all, or that would remove more than half of the books present at the last scan of the library, unless an
+// administrator has confirmed that number. Moved books are not removals: until they are read, files of the same size
+// count for them; in a later scan, files with the same content.
 func (s *run) guard(ctx context.Context) error {
 	gone := len(s.at.Vanished)
 	switch {
-	case s.at.Deleted > 0: // it goes on after a pause
+	case s.at.Deleted > 0: // continues after a pause
 		return nil
 	case gone == 0 && len(s.at.Unlisted) > 0:
 		return nil
@@ -47,7 +47,7 @@ func (s *run) guard(ctx context.Context) error {
 	}
 	var b pgx.Batch
 	var before, elsewhere int
-	// Also a scan that was held before this one has left the books that it found.
+	// Books found by a scan that was held before this one do not count, either.
 	db.Value(&b, &before, `select greatest(c.books - sum(s.books_created + s.books_restored), 0)::integer from scan s
 		join library_count c on c.tenant_id = s.tenant_id and c.library_id = s.library_id
 		join library l on l.tenant_id = s.tenant_id and l.id = s.library_id join task t on t.tenant_id = s.tenant_id and t.id = s.id
@@ -70,7 +70,7 @@ func (s *run) guard(ctx context.Context) error {
 		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.place(), s.library.ID)
 }
 
-// held tells whether a folder has ever held a book.
+// held reports whether a folder has ever had a book.
 func (s *run) held(ctx context.Context, folder string) (yes bool, err error) {
 	var b pgx.Batch
 	db.Value(&b, &yes, "select exists (select from book where tenant_id = app.tenant() and library_id = $1 and starts_with(key, $2))", s.library.ID, folder+"/")
@@ -78,7 +78,7 @@ func (s *run) held(ctx context.Context, folder string) (yes bool, err error) {
 	return yes, err
 }
 
-// hold notes how many removals wait to be confirmed and makes the error that ends the scan.
+// hold stores how many removals need confirmation, and returns the error that ends the scan.
 func (s *run) hold(ctx context.Context, removals int, text string, args ...any) error {
 	_, err := db.Exec(ctx, s.Database, "update scan set removals_held = $2 where tenant_id = app.tenant() and id = $1", s.scanID, removals)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // keyRange is the keys k with from <= k < to; "" is no bound.
 type keyRange struct{ from, to string }
 
-// ranges cuts the keys below a prefix into about n parts at folder boundaries, so that they can be listed in
-// parallel. Together they cover every key, whatever appears meanwhile.
+// ranges splits the keys below a prefix into about n ranges at folder boundaries, to be listed in parallel. Together
+// they cover every key, including keys that appear meanwhile.
 func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int) ([]keyRange, error) {
 	var cuts []string
 	level := []string{prefix}
@@ -21,7 +21,7 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 		var next []string
 		for _, p := range level[:min(len(level), n)] {
 			folders, _, _, err := store.Folders(ctx, bucket, p, 1)
-			if err != nil && p != prefix && blob.Unreachable(err) { // list says what becomes of it
+			if err != nil && p != prefix && blob.Unreachable(err) { // list handles it
 				continue
 			}
 			if err != nil {
@@ -53,11 +53,12 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 	return append(out, keyRange{from, ""}), nil
 }
 
-// after makes of a key the smallest one after it: Postgres knows no NUL. Stores are asked for what follows the key.
+// after is appended to a key to get a bound after it: Postgres does not accept NUL. Stores are asked for what follows
+// the key.
 const after = "\x01"
 
-// clearPart is the part of a key before the first U+FFFD, which some stores put there for what no listing can hold.
-// They list a key by its bytes: behind that part it may stand anywhere.
+// clearPart returns the part of a key before the first U+FFFD, which some stores put in place of what no listing can
+// contain. They sort such a key by its real bytes: after that part it may be anywhere.
 func clearPart(key string) string {
 	part, _, _ := strings.Cut(key, string(utf8.RuneError))
 	return part
@@ -65,12 +66,12 @@ func clearPart(key string) string {
 
 func unclear(key string) bool { return len(clearPart(key)) < len(key) }
 
-// listed is a page of up to 1,000 objects, and the range of keys that it stands for.
+// listed is a page of up to 1,000 objects, and the range of keys that it covers.
 type listed struct {
 	page     []blob.Object
 	covered  keyRange
-	unlisted []string // folders up to here that cannot be listed: of their keys nothing is known
-	earlier  bool     // the store may have been asked before the page before this one was compared
+	unlisted []string // folders up to here that cannot be listed: their keys are unknown
+	earlier  bool     // the store may have been asked before the previous page was compared
 }
 
 // list calls each with the pages of a range: they follow each other without a gap, the last one reaches to its end. It starts
@@ -99,7 +100,7 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 			covered.to = page[len(page)-1].Key + after
 		}
 		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
-		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files of which no listing tells one from the other
+		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files that no listing can distinguish
 		if err := each(listed{page, covered, unlisted, found.Earlier}); err != nil || end {
 			return err
 		}

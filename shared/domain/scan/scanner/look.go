@@ -16,14 +16,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// lookBatch is how many keys are looked at and written at once.
+// lookBatch is the number of keys per transaction.
 const lookBatch = 500
 
-// Look makes the books of some keys agree with the store as it is now: whatever was said to have happened to an object,
-// the store is asked. It does what a scan does, for these keys only: a book appears, changes, comes back or is marked
-// deleted, and what changed is analysed. Keys are whole ones; those that are neither a book nor a sidecar of the
-// library are left alone. The scope of ctx is the tenant, or a task of it. It fails with Conflict, once all the rest
-// is done, where the tenant's limit of books kept some out.
+// Look syncs the books of some keys with the current state of the store, whatever a notification said about them. It
+// does the same as a scan, for these keys only: a book is created, changes, is restored or marked deleted, and what
+// changed is analysed. Keys are complete; those that are neither a book nor a sidecar of the library are ignored. ctx
+// is scoped to the tenant or to one of its tasks. It fails with Conflict, after all the rest is done, if the tenant's
+// limit kept books out.
 func (s *Scanner) Look(ctx context.Context, tenant, libraryID uuid.UUID, keys []string) error {
 	_, err := s.lookAt(ctx, tenant, libraryID, keys, false)
 	return err
@@ -59,7 +59,7 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 		return nil
 	}
 	objects, err := s.Library.Look(ctx, s.library.Bucket, keys)
-	if err == nil && s.keep { // nobody has announced them
+	if err == nil && s.keep { // there was no notification of them
 		objects, err = s.shown(ctx, objects)
 	}
 	if err != nil {
@@ -74,12 +74,12 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 	if err != nil {
 		return err
 	}
-	s.Added.Tell(ctx, s.tenant) // perhaps tasks were added
+	s.Added.Tell(ctx, s.tenant) // tasks may have been added
 	s.Publish(ctx, s.tenant, out...)
 	return s.followOver(ctx, s.tenant, libraryID, deleted)
 }
 
-// shown leaves out what is only there through a symbolic link (see unlinked).
+// shown removes objects that are only reachable through a symbolic link (see unlinked).
 func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Object, err error) {
 	reached := map[string]error{} // by folder
 	for _, o := range objects {
@@ -99,7 +99,7 @@ func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Obje
 	return out, nil
 }
 
-// heeded are the keys that the library would take for a book or a sidecar.
+// heeded returns the keys that the library accepts as books or sidecars.
 func (s *run) heeded(keys []string) (out []string) {
 	for _, key := range keys {
 		rel, below := strings.CutPrefix(key, s.library.Prefix)
@@ -112,8 +112,8 @@ func (s *run) heeded(keys []string) (out []string) {
 	return out
 }
 
-// settle compares and writes in one transaction, alone in the library: no other writer comes between. It tells which
-// books it marked deleted.
+// settle compares and writes in one transaction with the library locked, so that no other writer interferes. It returns
+// the books that it marked deleted.
 func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, deleted []uuid.UUID, err error) {
 	var read, write pgx.Batch
 	var books []known
@@ -155,7 +155,7 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	if err := s.queueLost(&write, d.lost); err != nil {
 		return nil, nil, err
 	}
-	// An older answer that is still under way must not win against what was found unchanged now.
+	// An older look that is still running must not override what was found unchanged now.
 	if len(d.same) > 0 {
 		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, s.started)
 	}

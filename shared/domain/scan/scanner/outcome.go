@@ -10,28 +10,28 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// outcome is what a batch of analysed books changed, as the database told it.
+// outcome is what a batch of analysed books changed in the database.
 type outcome struct {
-	status   *scan.Status    // of the scan; nil where there is none
-	moves    []*move         // of books to the series that their metadata names
-	stored   []stored        // books, but those that changed meanwhile
-	enriched [4][]enriched   // series that took something from their books
+	status   *scan.Status    // of the scan; nil if there is none
+	moves    []*move         // of books to the series in their metadata
+	stored   []stored        // books, except those that changed meanwhile
+	enriched [4][]enriched   // series changed by their books
 	showing  []events.Series // series that show one of the new covers
-	moved    []follow.Book   // books that are others, which had gone
+	moved    []follow.Book   // books that turned out to be moved ones
 	arranged []events.Event
 }
 
-// stored is a book as its analysis left it.
+// stored is a book after its analysis.
 type stored struct {
 	ID        uuid.UUID `db:"id"`
 	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// events tells listeners of all of it.
+// events returns all events.
 func (o *outcome) events(found []analyzed) []events.Event {
 	covered := newCovers(found)
-	before := map[uuid.UUID]bool{} // books that had been read
+	before := map[uuid.UUID]bool{} // books that had been read before
 	for _, a := range found {
 		before[a.ID] = a.bookRow.Fingerprint != ""
 	}
@@ -62,7 +62,7 @@ func (o *outcome) events(found []analyzed) []events.Event {
 	return out
 }
 
-// newCovers are the books that have another cover now.
+// newCovers returns the books with a new cover.
 func newCovers(found []analyzed) (books []uuid.UUID) {
 	for _, a := range found {
 		if a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint {
@@ -72,7 +72,7 @@ func newCovers(found []analyzed) (books []uuid.UUID) {
 	return books
 }
 
-// keep leaves out the books that became others.
+// keep removes the books that became others.
 func keep(books []stored, moved []follow.Book) []stored {
 	return slices.DeleteFunc(books, func(w stored) bool {
 		return slices.ContainsFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == w.ID })

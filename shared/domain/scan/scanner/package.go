@@ -22,7 +22,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// packageRow is a package document beside books. It is read when the first of them is analysed, and what it says kept.
+// packageRow is a package document beside books. It is read when the first of them is analysed, and its content is
+// stored.
 type packageRow struct {
 	LibraryID uuid.UUID `db:"library_id"`
 	Key       string    `db:"key"`
@@ -36,21 +37,21 @@ type packageRow struct {
 	Problem   *string   `db:"problem"`
 }
 
-// packageDocument is one while books are analysed with it, several at once.
+// packageDocument is a package document during an analysis; several books may use it at once.
 type packageDocument struct {
 	packageRow
 	once sync.Once
-	says *analysis.Sidecar // nil: nothing, Problem is why
+	says *analysis.Sidecar // nil: unreadable, Problem says why
 	err  error
 }
 
-// packagePlace is what identifies a package document to its books.
+// packagePlace identifies a package document for its books.
 type packagePlace struct {
 	library uuid.UUID
 	about   string
 }
 
-// packagesSQL selects package documents by library and what they are about.
+// packagesSQL selects package documents by library and about.
 const packagesSQL = `select s.library_id, s.key, s.about, s.version, s.size, s.etag, s.modified_at, s.pending, s.document, s.problem
 	from unnest($1::uuid[], $2::text[]) as u(library, about)
 	join sidecar s on s.tenant_id = app.tenant() and s.library_id = u.library and s.about = u.about and s.kind = 'opf' order by s.key`
@@ -87,7 +88,7 @@ func (s *Scanner) packages(ctx context.Context, books []bookRow) error {
 	return nil
 }
 
-// read makes sure that the document was read. An error means that the store could not be.
+// read reads the document if that was not done. An error is a failure of the store.
 func (p *packageDocument) read(ctx context.Context, reader *content.Reader, bucket, prefix string) error {
 	p.once.Do(func() {
 		if !p.Pending {
@@ -113,7 +114,7 @@ func (p *packageDocument) read(ctx context.Context, reader *content.Reader, buck
 	return p.err
 }
 
-// readSidecar reads a small file whole. What is wrong with it is said in problem; an error is the store's.
+// readSidecar reads a small file completely. problem says what is wrong with it; an error is a failure of the store.
 func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.Object, limit int64) (data []byte, problem string, err error) {
 	name := path.Base(o.Key)
 	switch {
@@ -137,7 +138,7 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 	return data, "", err
 }
 
-// override lets the package documents beside a book speak before the book's file, the one that counts more last.
+// override applies the package documents beside a book over its file, highest precedence last.
 func (a *analyzed) override(ctx context.Context, reader *content.Reader) error {
 	for _, p := range slices.Backward(a.besides) {
 		if err := p.read(ctx, reader, a.Bucket, a.Prefix); err != nil {
@@ -153,7 +154,7 @@ func (a *analyzed) override(ctx context.Context, reader *content.Reader) error {
 	return nil
 }
 
-// queuePackages keeps what package documents said, and of each book with which of them it was read.
+// queuePackages stores the content of package documents, and for each book with which of them it was read.
 func queuePackages(b *pgx.Batch, found []analyzed) {
 	var libraries, versions, books []uuid.UUID
 	var keys []string
@@ -167,7 +168,7 @@ func queuePackages(b *pgx.Batch, found []analyzed) {
 			continue
 		}
 		used = append(used, new(a.version()))
-		if a.Result == nil { // a book that cannot be read did not ask them
+		if a.Result == nil { // an unreadable book did not use them
 			continue
 		}
 		for _, p := range a.besides {
@@ -186,8 +187,8 @@ func queuePackages(b *pgx.Batch, found []analyzed) {
 		where k.tenant_id = app.tenant() and k.id = u.id and k.sidecar is distinct from u.used`, books, used)
 }
 
-// queueStale adds a task for those of some analysed books beside which there is another package document by now: it
-// came, changed or went while they were being read.
+// queueStale adds a task for analysed books whose package document was created, changed or deleted while they were
+// being read.
 func (s *Scanner) queueStale(ctx context.Context, h task.Held, found []analyzed) error {
 	books := make([]bookRow, len(found))
 	for i, a := range found {
@@ -218,7 +219,7 @@ func (s *Scanner) queueStale(ctx context.Context, h task.Held, found []analyzed)
 	return nil
 }
 
-// version is that of the package document beside a book, one made of both where there are two, all zero for none.
+// version returns the version of the package document beside a book; combined if there are two, zero if there is none.
 func (b bookRow) version() (v uuid.UUID) {
 	for i, p := range b.besides {
 		if i == 0 {
@@ -230,8 +231,8 @@ func (b bookRow) version() (v uuid.UUID) {
 	return v
 }
 
-// readAgain finds the books that were read with other package documents than those beside them now: books about
-// which one of keys is.
+// readAgain finds the books that were read with other versions of package documents than the current ones, among the
+// books that the documents in keys describe.
 func (s *Scanner) readAgain(ctx context.Context, libraryID uuid.UUID, keys []string) ([]uuid.UUID, error) {
 	var from, to []string
 	for _, key := range keys {

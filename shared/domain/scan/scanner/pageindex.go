@@ -10,14 +10,14 @@ import (
 	"github.com/longbox/longbox/shared/domain/analysis"
 )
 
-// indexesAtOnce is how many page indexes one statement stores, since planning it costs more than a row does. Those left
-// over are stored one by one: two statements are known after two books, one for each number of books never.
+// indexesAtOnce is how many page indexes one statement stores, since planning it costs more than a row. The rest is
+// stored one by one: so two prepared statements suffice, instead of one per number of books.
 const indexesAtOnce = 8
 
 var storeIndex, storeIndexes = indexStatement(1), indexStatement(indexesAtOnce)
 
-// indexStatement stores the page indexes of n books. Arrays of arrays cannot be unnested, so it has parameters for
-// each.
+// indexStatement stores the page indexes of n books. Arrays of arrays cannot be unnested, so each book has its own
+// parameters.
 func indexStatement(n int) string {
 	kinds := []string{"uuid", "integer", "text[]", "text[]", "bigint[]", "bigint[]", "bigint[]", "bigint[]", "smallint[]", "bigint[]",
 		"integer[]", "integer[]", "bigint", "bigint", "bigint", "bigint", "smallint", "bigint"}
@@ -41,8 +41,7 @@ func indexStatement(n int) string {
 		  cover_method = excluded.cover_method, cover_crc = excluded.cover_crc`
 }
 
-// measured is what one column of sizes becomes: of the same file, sizes that were read since its last analysis are
-// kept.
+// measured is SQL for a column of sizes: if the file is the same, sizes measured since its last analysis are kept.
 func measured(column string) string {
 	return `case when (page_index.file_size, page_index.file_etag, page_index.file_modified, page_index.names)
 		    = (excluded.file_size, excluded.file_etag, excluded.file_modified, excluded.names)
@@ -50,7 +49,7 @@ func measured(column string) string {
 		  else excluded.` + column + ` end`
 }
 
-// queueIndexes stores where the pages of books lie.
+// queueIndexes stores the page indexes of books.
 func queueIndexes(b *pgx.Batch, found []analyzed) {
 	var rows [][]any
 	for _, a := range found {
@@ -66,7 +65,7 @@ func queueIndexes(b *pgx.Batch, found []analyzed) {
 	}
 }
 
-// indexRow are the parameters of a page index.
+// indexRow returns the parameters of a page index.
 func indexRow(a analyzed) []any {
 	p := pageArrays(a.Pages)
 	var cover struct {

@@ -10,18 +10,18 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// place is how far a scan has come. It is what a scan leaves when its time is up, and what the next run of the task
-// goes on from; a run that died without leaving one is begun anew.
+// place is the checkpoint of a scan. A scan stores it when its time is up, and the next run of the task continues from
+// it; a run that died without storing one starts over.
 type place struct {
-	Ranges   []keyRange // not listed yet
-	Listed   int64      // book files in the ranges that are
-	Vanished []gone     // not marked deleted yet
-	Deleted  int        // that are
-	Emptied  bool       // an attempt that died has marked all books of a series deleted
+	Ranges   []keyRange // still to list
+	Listed   int64      // book files in the listed ranges
+	Vanished []gone     // still to mark deleted
+	Deleted  int        // number marked deleted
+	Emptied  bool       // an attempt that died had marked all books of a series deleted
 	Lost     []lostSidecar
-	Unlisted []string    // folders of which nothing is known, as whole prefixes
+	Unlisted []string    // folders that could not be listed, as full prefixes
 	Touched  []uuid.UUID // series to renumber
-	CatchUp  bool        // sidecars are to be taken in, and series arranged, that an earlier scan has left
+	CatchUp  bool        // process sidecars, and arrange series, that an earlier scan has left
 }
 
 // MarshalJSON writes [from, to].
@@ -35,7 +35,7 @@ func (r *keyRange) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// pause is the error with which the scan stops at its place.
+// pause returns the error with which the scan stops at its checkpoint.
 func (s *run) pause() error {
 	s.at.Touched = slices.Collect(maps.Keys(s.touched))
 	return task.Paused(s.at)

@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Purged is what a purge leaves in its task, and where it goes on.
+// Purged is the result and checkpoint of a purge.
 type Purged struct {
 	Books  int `json:"booksPurged"`
 	Series int `json:"seriesRemoved"`
@@ -44,12 +44,13 @@ var keeps = []struct{ when, why string }{
 		"more than their files would be gone with them, and another library was not scanned whole since, where their files may be"},
 }
 
-// Purge is the handler of purge_deleted tasks: it removes the books marked deleted for good, with their progress, and
-// the series left empty where the setting purge.purge_empty_series allows. Those stay whose file may be one that nobody
-// has read yet, under another name or in another library: one of the same size, or, for what people have read or
-// edited, any of its library. And so do those whose content a scan of another library has found that is not settled;
-// and, while the limit of books keeps files out or a folder cannot be listed, all, where that is so of another library
-// what people have read, edited or chosen. Library files are never touched.
+// Purge handles purge_deleted tasks: it permanently deletes the books marked deleted, with their progress, and the
+// emptied series if the setting purge.purge_empty_series allows it. It keeps a book whose file may be an unread one,
+// under another name or in another library: one of the same size or, for books that people have read or edited, any
+// unread file of that library. It also keeps books whose content was found by a scan of another library that is not
+// settled. While the limit of books keeps files out of the library, or a folder cannot be listed, it keeps all books;
+// if that holds for another library, it keeps the books that people have read, edited or chosen. Library files are
+// never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -75,12 +76,12 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	}
 }
 
-// lookedElsewhere is in SQL the time since when every library but $1 has been scanned whole, infinity where there is no
-// other.
+// lookedElsewhere is SQL for the time since which every library except $1 was scanned completely; infinity if there is
+// no other.
 const lookedElsewhere = `(select coalesce(min(coalesce(l.looked_at, '-infinity')), 'infinity') from library l
 	where l.tenant_id = app.tenant() and l.id <> $1)`
 
-// purge removes one batch of books.
+// purge deletes one batch of books.
 func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (removed, emptied int, err error) {
 	var b pgx.Batch
 	var books []written

@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// admit leaves out the books to add for which the tenant's limit has no room, the first ones stay; what is there
-// already is changed and deleted whatever the limit. The database refuses what slips through beside another scan.
+// admit removes new books that exceed the tenant's limit, keeping the first ones; existing books are changed and
+// deleted regardless of the limit. The database rejects what a concurrent scan adds beyond it.
 func (s *run) admit(ctx context.Context, part collected) (collected, int, error) {
 	adds := 0
 	for _, c := range part.changes {
@@ -37,7 +37,7 @@ func (s *run) admit(ctx context.Context, part collected) (collected, int, error)
 	return out, refused, nil
 }
 
-// within leaves out the changes that add a book for which there is no room, and counts them.
+// within removes the changes that add a book beyond the limit, and counts them.
 func within(room int64, changes []change) (in []change, refused int) {
 	for _, c := range changes {
 		if c.New || c.Restored {
@@ -52,7 +52,7 @@ func within(room int64, changes []change) (in []change, refused int) {
 	return in, refused
 }
 
-// queueRefused tells in the scan how many files the limit kept out. Books whose files are gone may be in them: see
+// queueRefused adds to the scan how many files the limit kept out. They may include books whose files are gone: see
 // lookAgain in package scan.
 func (s *run) queueRefused(b *pgx.Batch, n int) {
 	if n == 0 {

@@ -25,7 +25,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// listers is how many ranges of a library are listed at once.
+// listers is how many ranges of a library are listed in parallel.
 const listers = 4
 
 // Scanner runs the tasks that read libraries.
@@ -33,26 +33,26 @@ type Scanner struct {
 	Database *db.DB
 	Library  *blob.Store
 	Publish  task.Publish
-	Cover    CoverFunc       // nil: no covers are rendered while analysing
-	Parallel int             // files of one batch read at once
-	Timeout  time.Duration   // to analyse one file; zero: defaultTimeout
-	Kills    int             // workers that a file may end before it is recorded; zero: defaultKills
-	Content  *content.Reader // nil: of Library, with the limits of their own, and no page of a PDF is drawn
-	Packs    bool            // page packs are made with the analysis, not when a page is first asked for
-	// Added is told when a scan has added tasks, while it goes on; nil where no messages are sent.
+	Cover    CoverFunc       // nil: no covers are rendered during analysis
+	Parallel int             // files of one batch read in parallel
+	Timeout  time.Duration   // for the analysis of one file; zero: defaultTimeout
+	Kills    int             // workers that a file may kill before it is recorded; zero: defaultKills
+	Content  *content.Reader // nil: reads Library with default limits, and cannot draw PDF pages
+	Packs    bool            // page packs are made after the analysis, not on the first request for a page
+	// Added is called when a running scan has added tasks; nil if no messages are sent.
 	Added task.Added
 
-	// alone is held for writing while a file is read that may end this process, and for reading while others are.
+	// alone is locked for writing while a suspected file is read, and for reading while others are.
 	alone sync.RWMutex
 }
 
-// libraryRow is what a scan needs to know of its library.
+// libraryRow is the library's data for a scan.
 type libraryRow struct {
 	ID             uuid.UUID `db:"id"`
 	Path           string    `db:"path"`
 	Bucket         string    `db:"bucket"`
 	Prefix         string    `db:"prefix"`
-	Root           string    `db:"root"` // the prefix of the folder that the tenant was given
+	Root           string    `db:"root"` // prefix of the tenant's root
 	AllowedFormats []string  `db:"allowed_formats"`
 	Excluded       string    `db:"excluded"`
 	strategies
@@ -60,12 +60,11 @@ type libraryRow struct {
 	MaxBooks *int64          `db:"max_books"` // of the tenant; nil: no limit
 }
 
-// run is one library whose books are made to agree with the store: all of them by a scan, or the books of a few
-// keys by a look.
+// run syncs the books of one library with the store: all of them in a scan, or those of a few keys in a look.
 type run struct {
 	*Scanner
 	tenant      uuid.UUID
-	scanID      *uuid.UUID // its task; nil when objects are looked at without a scan
+	scanID      *uuid.UUID // its task; nil without a scan
 	library     libraryRow
 	set         *strategy.Set
 	rules       []library.TitleRule
@@ -73,35 +72,34 @@ type run struct {
 	sidecar     func(key string) (kind, about string)
 	params      scan.Params
 	retryFailed bool               // setting scanner.retry_failed_files
-	batch       int64              // books that one analysis task takes: setting scanner.batch_size
-	minutes     int64              // that listing may take: setting scanner.scan_timeout_minutes
+	batch       int64              // books per analysis task: setting scanner.batch_size
+	minutes     int64              // maximum time of the listing: setting scanner.scan_timeout_minutes
 	started     time.Time          // by the database's clock
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
 	written     int64              // books since statistics were gathered; used by the writer only
 	at          place
 	keep        bool // books are not marked deleted, but counted in gone
 	gone        int
-	refused     int // files that a look found no room for
+	refused     int // files beyond the limit in a look
 }
 
-// collected is what several pages of the listing brought together.
+// collected combines several pages of the listing.
 type collected struct {
 	seen, unchanged int64
 	changes         []change
 	sidecars        []sidecarChange
 }
 
-// Result is what a scan leaves in its task.
+// Result is the result of a scan's task.
 type Result struct {
 	FilesListed int64 `json:"filesListed"`
 	Vanished    int   `json:"booksDeleted"`
 }
 
-// errLong ends a scan that lists for longer than it may.
+// errLong ends a scan whose listing exceeds its time limit.
 var errLong = errors.New("the scan's time is up")
 
-// Scan is the handler of scan_library tasks. Its time counts from when it was first begun, whatever interrupted it
-// since.
+// Scan handles scan_library tasks. Its time limit counts from its first start, whatever interrupted it since.
 func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	r, err := s.begin(ctx, h)
 	if err != nil {
@@ -120,7 +118,7 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	return out, err
 }
 
-// scan lists the library and makes its books agree with what was listed.
+// scan lists the library and syncs its books with the listing.
 func (s *run) scan(ctx context.Context) (any, error) {
 	if err := s.listAndWrite(ctx); err != nil {
 		if err := s.noteTooMany(ctx, err); err != nil {
@@ -155,8 +153,8 @@ func (s *run) scan(ctx context.Context) (any, error) {
 	return Result{FilesListed: s.at.Listed, Vanished: s.at.Deleted}, nil
 }
 
-// begin loads the library, and goes on from the task's place. Without one it begins anew and takes back the children
-// that an interrupted attempt left pending: what they were to analyse is found again.
+// begin loads the library and resumes from the task's checkpoint. Without one it starts over, and cancels the pending
+// children of an interrupted attempt: their books are found again.
 func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	var p scan.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -173,15 +171,15 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		for _, id := range r.at.Touched {
 			r.touched[id] = true
 		}
-		// The place holds once: a run that dies has listed more than it says.
+		// The checkpoint is used once: a run that dies has listed more than it says.
 		b.Queue("update task set place = null where tenant_id = app.tenant() and id = $1", h.ID)
 	} else {
-		// One that had failed and is tried again has an end to settle again.
+		// A failed scan that is retried must be settled again.
 		b.Queue(`update scan set files_total = 0, files_processed = 0, files_refused = 0, files_gone = 0, removals_held = 0, unlisted = 0, settled = false
 			where tenant_id = app.tenant() and id = $1`, h.ID)
 		task.QueueTakeBack(&b, h.ID)
 		db.Value(&b, &r.at.CatchUp, leftUndone, h.LibraryID, h.ID)
-		// What an attempt that died has found gone, this one does not: the series may go on all the same.
+		// Books that an attempt that died found gone are not found again; their series may still be renamed.
 		db.Values(&b, &emptied, `select s.id from scan c join task t on t.tenant_id = c.tenant_id and t.id = c.id
 			join series s on s.tenant_id = c.tenant_id and s.library_id = c.library_id and s.book_count = 0
 			where c.tenant_id = app.tenant() and c.id = $1 and c.books_deleted > 0
@@ -209,7 +207,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.prefix(), listers); err != nil {
 			return nil, r.explain(err)
 		}
-		if r.params.Path != "" { // the books of other folders are none of its business
+		if r.params.Path != "" { // the books of other folders do not matter
 			r.at.Ranges[0].from = r.prefix()
 			r.at.Ranges[len(r.at.Ranges)-1].to = r.library.Prefix + r.params.Path + "0" // 0 follows the slash
 		}
@@ -217,7 +215,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	return r, nil
 }
 
-// prefix is what the keys to list begin with.
+// prefix returns the prefix of the keys to list.
 func (s *run) prefix() string {
 	if s.params.Path == "" {
 		return s.library.Prefix
@@ -225,8 +223,7 @@ func (s *run) prefix() string {
 	return s.library.Prefix + s.params.Path + "/"
 }
 
-// unlinked refuses to list what is only there through a symbolic link: it may lie outside all that the tenant was
-// given.
+// unlinked refuses to list what is only reachable through a symbolic link: it may be outside the tenant's roots.
 func (s *run) unlinked(ctx context.Context) error {
 	missing := filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, s.prefix())
 	if !fault.Is(missing, fault.BadRequest) {
@@ -236,17 +233,17 @@ func (s *run) unlinked(ctx context.Context) error {
 	if err != nil {
 		return s.explain(err)
 	}
-	if len(folders)+len(objects) == 0 { // gone, as its books are
+	if len(folders)+len(objects) == 0 { // gone, and so are its books
 		return nil
 	}
 	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which is not followed: nothing was changed. Make a library of the "+
 		"folder that the link leads to", s.place())
 }
 
-// place is the folder that is scanned, as people know it.
+// place returns the displayed path of the scanned folder.
 func (s *run) place() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
 
-// queueLibrary reads the library and the time; load says whether it is there, once the batch has run.
+// queueLibrary reads the library and the time; load reports whether the library exists, after the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats,
@@ -286,8 +283,8 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 // errStop ends the listing of a range when the scan must pause.
 var errStop = errors.New("stop listing")
 
-// listAndWrite lists ranges in parallel; one writer makes the changes while the listing goes on. What it leaves in
-// s.at.Ranges is to be listed after a pause.
+// listAndWrite lists ranges in parallel; one writer writes the changes meanwhile. What remains in s.at.Ranges is listed
+// after a pause.
 func (s *run) listAndWrite(ctx context.Context) error {
 	parts := s.at.Ranges
 	s.at.Ranges = nil
@@ -341,7 +338,7 @@ func (s *run) listAndWrite(ctx context.Context) error {
 	return g.Wait()
 }
 
-// collect gathers differences into batches and writes them; progress is written at least every second.
+// collect collects differences into batches and writes them; progress is written at least every second.
 func (s *run) collect(ctx context.Context, found <-chan difference) error {
 	var part collected
 	tick := time.NewTicker(time.Second)
@@ -380,7 +377,7 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 	}
 }
 
-// explain says what a failed listing means for the library's owner; nothing is ever removed by one.
+// explain turns a failed listing into an error for the library's owner; a failed listing never removes anything.
 func (s *run) explain(err error) error {
 	var many *blob.UnlistedError
 	switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// strategies are the columns of a library that say how series are found and books named.
+// strategies are the columns of a library with its strategies.
 type strategies struct {
 	SeriesStrategy string          `db:"series_strategy"`
 	SeriesConfig   json.RawMessage `db:"series_config"`
@@ -30,14 +30,14 @@ const strategyColumns = "l.series_strategy, l.series_config, l.book_strategy, l.
 func (s strategies) set() (*strategy.Set, error) {
 	set, bad := strategy.New(strategy.Options{Series: s.SeriesStrategy, SeriesConfig: s.SeriesConfig, Book: s.BookStrategy,
 		BookConfig: s.BookConfig, Number: s.NumberStrategy, NumberConfig: s.NumberConfig})
-	if len(bad) > 0 { // it was checked when the library was saved, perhaps by another version
+	if len(bad) > 0 { // validated when the library was saved, possibly by another version
 		return nil, fault.New(fault.BadRequest, "The library's strategies are not valid: %s %s; change the library", bad[0].Field, bad[0].Message)
 	}
 	return set, nil
 }
 
-// queueSeries adds the series that do not exist yet, with what their folders say of them. Once books have come to them,
-// queueAdded is called with the ids that were meant for them.
+// queueSeries inserts the missing series with the metadata from their folders. After books were added to them,
+// queueAdded must be called with the ids that were intended for them.
 func queueSeries(b *pgx.Batch, libraryID uuid.UUID, rules []library.TitleRule, places []strategy.Place) (ids []uuid.UUID) {
 	var paths, names, titles, sorts, searches []string
 	var publishers, imprints, authors, extras []*string
@@ -61,8 +61,8 @@ func queueSeries(b *pgx.Batch, libraryID uuid.UUID, rules []library.TitleRule, p
 	return ids
 }
 
-// queueAdded counts the series that were added for books, and takes back those to which none has come: another worker
-// was first with the books, and has put them elsewhere. created receives the ids of the others.
+// queueAdded counts the series that were added for books, and deletes those that got none: another worker was first
+// with the books, and has put them elsewhere. created receives the ids of the others.
 func queueAdded(b *pgx.Batch, scanID *uuid.UUID, ids []uuid.UUID, created *[]uuid.UUID) {
 	b.Queue(`delete from series s where s.tenant_id = app.tenant() and s.id = any($1)
 		and not exists (select from book k where k.tenant_id = app.tenant() and k.series_id = s.id)`, ids)
@@ -87,7 +87,7 @@ func objectJSON(m map[string]string) *string {
 	return toJSON(m)
 }
 
-// toJSON writes what can always be written.
+// toJSON encodes a value that can always be encoded.
 func toJSON(v any) *string {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// errorsKept bounds the texts that a scan keeps; every book has its own.
+// errorsKept is the maximum number of error texts that a scan stores; each book stores its own.
 const errorsKept = 50
 
 // store writes the results of a batch in one transaction and one round trip.
@@ -61,7 +61,7 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	return nil
 }
 
-// queueFound queues all that is written of a batch, for the scan where there is one.
+// queueFound adds all writes for a batch, including those for the scan if there is one.
 func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid.UUID]*strategy.Set) (*outcome, error) {
 	out := &outcome{}
 	if scanID != nil {
@@ -91,7 +91,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queueTaxonomy(b, "genre", "genres", found, genres, &out.enriched[1])
 	queueTaxonomy(b, "tag", "tags", found, tags, &out.enriched[2])
 	queueAlternateTitles(b, found, &out.enriched[3])
-	queueClamp(b, found) // before the readers of a new book go over to the one that it turns out to be
+	queueClamp(b, found) // before the progress of a new book moves to the book that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
 	if len(out.moves) > 0 {
 		follow.Heirs(b, &out.moved)
@@ -103,8 +103,8 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	return out, nil
 }
 
-// queueProcessed counts a batch in its scan, with the errors of its books. A worker that dies while it lists leaves
-// books to two tasks: what is wrong with one is told once.
+// queueProcessed counts a batch in its scan, with the errors of its books. A worker that dies while listing leaves
+// books to two tasks: the error of a book is added once.
 func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 	texts := make([]string, 0, len(found))
 	for _, a := range found {
@@ -118,8 +118,8 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
 }
 
-// storeEach is store, but where the database refuses what was read of one book, the others are stored all the same: it
-// has the error of its own, and no other task meets it again.
+// storeEach is store with a fallback: if the database rejects the data of one book, the others are stored anyway. The
+// book gets an error of its own, so that no other task meets it again.
 func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	err := s.store(ctx, h, found, sets)
 	var refused *pgconn.PgError
@@ -141,8 +141,8 @@ func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, 
 	return s.store(ctx, h, found, sets)
 }
 
-// tellUnread counts what a task of a scan leaves unread, as it fails for good, as errors of the scan. They are none of
-// the books: the next scan reads them.
+// tellUnread counts what a task leaves unread, when it fails for good, as errors of the scan. They are no errors of the
+// books: the next scan reads them.
 func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, failure error) error {
 	var b pgx.Batch
 	var status *scan.Status
@@ -164,7 +164,7 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 	return nil
 }
 
-// addPacks adds the tasks that make page packs of the books whose pages are dear.
+// addPacks adds the tasks that make page packs for books with expensive pages.
 func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyzed, moved []follow.Book) error {
 	var b pgx.Batch
 	for _, a := range found {
@@ -191,14 +191,14 @@ func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyz
 	return nil
 }
 
-// queueResults stores what was found; of a book that changed meanwhile nothing. out are the others.
+// queueResults stores the analyses, except of books that changed meanwhile; out receives the stored ones.
 func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set, out *[]stored) error {
 	n := len(found)
 	ids, revisions := make([]uuid.UUID, n), make([]int, n)
-	keep := make([]bool, n) // the number: it is a position that the scan gave
+	keep := make([]bool, n) // keep the number: it is a position that the scan has set
 	numbers, chapters, volumes := make([]*float64, n), make([]*float64, n), make([]*int, n)
 	directions, errorTypes, errorTexts := make([]*string, n), make([]*string, n), make([]*string, n)
-	// Where one of these is nil, the book keeps what it has.
+	// If one of these is nil, the book keeps its value.
 	formats, prints, sizes, pages := make([]*string, n), make([]*string, n), make([]*int64, n), make([]*int, n)
 	days := make([]*int64, n)
 	titles, sorts, searches := make([]*string, n), make([]*string, n), make([]*string, n)
@@ -254,10 +254,10 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	return nil
 }
 
-// queueClamp takes readers of a book that turns out to have fewer pages, because its file was replaced or is first
-// read, to its last page, and there those who marked it as read before anybody knew how many it has. Where they were is
-// kept for as long as the book may be found elsewhere. Of one that has more pages, because its file is whole again,
-// they are back at the page that they told last.
+// queueClamp moves the progress in books that have fewer pages than before, because the file was replaced or is read
+// for the first time, to the last page; the same for books that were marked as read before their page count was known.
+// The old position is kept as long as the book may be found elsewhere. In a book with more pages, because its file is
+// complete again, progress returns to the page that was sent last.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
@@ -283,8 +283,8 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 		  and (o.beyond or o.told > o.current_page and o.page_count > o.current_page)`, ids)
 }
 
-// releaseDay is what the database's app.release_day makes of the same metadata; it corrects what is another. Written
-// with the rest of the book it costs nothing.
+// releaseDay computes the same as the database's app.release_day, which corrects any difference. Written with the rest
+// of the book it costs nothing.
 func releaseDay(m *analysis.Metadata) *int64 {
 	if m.Year == nil {
 		return nil
@@ -299,8 +299,8 @@ func releaseDay(m *analysis.Metadata) *int64 {
 	return ptr(int64(*m.Year)*10_000 + int64(month)*100 + int64(day))
 }
 
-// queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file
-// name takes its position in natural file order.
+// queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file name
+// takes its position in natural file order.
 func queuePositions(b *pgx.Batch, found []analyzed) {
 	var books []uuid.UUID
 	for _, a := range found {
@@ -311,7 +311,7 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 	if len(books) == 0 {
 		return
 	}
-	// Materialized, or a plan without statistics numbers the whole series once for each of its books.
+	// Materialized: otherwise a plan without statistics numbers the whole series once per book.
 	b.Queue(`with r as materialized (select id, row_number() over (partition by series_id order by app.file_order(key) collate natural_order, key) as n
 		from book where tenant_id = app.tenant() and deleted_at is null
 		  and series_id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1)))
@@ -320,8 +320,8 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 		  and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = b.id and 'numberLock' = any(m.locks))`, books)
 }
 
-// queueMetadata stores the metadata of books, but no locked field, and the warnings about them. Beside a locked title
-// the file's titleSort, which is that of another, is no more stored than a locked one.
+// queueMetadata stores the metadata of books, except locked fields, and the warnings. Next to a locked title the file's
+// titleSort is not stored either: it belongs to another title.
 func queueMetadata(b *pgx.Batch, found []analyzed) error {
 	var ids []uuid.UUID
 	var revisions []int
@@ -352,9 +352,9 @@ func queueMetadata(b *pgx.Batch, found []analyzed) error {
 	return nil
 }
 
-// queueReferences stores what a book says it is known as elsewhere.
+// queueReferences stores a book's external ids and links.
 func queueReferences(b *pgx.Batch, a analyzed) {
-	if a.bookRow.Fingerprint != "" { // it was read before, and may have named others
+	if a.bookRow.Fingerprint != "" { // read before, possibly with other references
 		b.Queue(`delete from external_id where tenant_id = app.tenant() and book_id = $1 and source in ('epub', 'pdf', 'opf') and source <> $2`, a.ID, a.ExternalSource)
 		b.Queue(`delete from external_link where tenant_id = app.tenant() and book_id = $1 and source_name = 'comicinfo' and $2::text = ''`, a.ID, a.Link)
 	}
@@ -372,8 +372,7 @@ func queueReferences(b *pgx.Batch, a analyzed) {
 	}
 }
 
-// clip is text that can be stored, of about n bytes at most: one zero byte in what is said of a book would refuse all
-// that are stored with it.
+// clip returns a text that can be stored, of at most about n bytes: a NUL in one text would make the whole batch fail.
 func clip(s string, n int) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(cut.Brief(s, n), "\x00", ""), "")
 }

@@ -25,10 +25,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// maxCover is the size of the largest picture that is taken as a cover, in bytes.
+// maxCover is the maximum size of a cover picture in bytes.
 const maxCover = 32 << 20
 
-// sidecarRow is a series.json or a cover picture that was not read yet, or was before it changed.
+// sidecarRow is a series.json or cover picture that was not read yet, or has changed since.
 type sidecarRow struct {
 	Key      string     `db:"key"`
 	Kind     string     `db:"kind"`
@@ -36,10 +36,10 @@ type sidecarRow struct {
 	Size     int64      `db:"size"`
 	ETag     string     `db:"etag"`
 	Modified time.Time  `db:"modified_at"`
-	SeriesID *uuid.UUID `db:"series_id"` // that it is about; nil while there is none
+	SeriesID *uuid.UUID `db:"series_id"` // described series; nil if there is none yet
 }
 
-// shelfRow is what is needed of the library to read them.
+// shelfRow is the library's data for reading them.
 type shelfRow struct {
 	Bucket       string `db:"bucket"`
 	Prefix       string `db:"prefix"`
@@ -54,8 +54,8 @@ type describedRow struct {
 	Values []*string `db:"values"`
 }
 
-// takeIn gives sidecars that appeared, changed or vanished their effect: what concerns a series is read and written
-// here, books are analysed again where the package document beside them is another one.
+// takeIn processes sidecars that were created, changed or deleted: those of a series are read and applied here; books
+// whose package document has changed are analysed again.
 func (s *Scanner) takeIn(ctx context.Context, h task.Held, keys []string) (any, error) {
 	var b pgx.Batch
 	var shelf *shelfRow
@@ -91,7 +91,7 @@ func (s *Scanner) takeIn(ctx context.Context, h task.Held, keys []string) (any, 
 	return s.analyze(ctx, alone, "b.id = any($1) and $2", again, true)
 }
 
-// readAbout reads what a file says of a series: a JSON document to keep, and what is wrong with the file.
+// readAbout reads a file that describes a series. It returns the JSON document to store, and the problem of the file.
 func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRow, r sidecarRow) (document, problem string, err error) {
 	limit := int64(maxCover)
 	if r.Kind == library.SeriesSidecar {
@@ -136,7 +136,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 	return *toJSON(map[string]string{"fingerprint": fingerprint}), "", nil
 }
 
-// storeAbout keeps what was read and writes it to the series.
+// storeAbout stores what was read and applies it to the series.
 func (s *Scanner) storeAbout(ctx context.Context, h task.Held, keys []string, rows []sidecarRow, documents, problems []*string) error {
 	read, versions := make([]string, len(rows)), make([]uuid.UUID, len(rows))
 	for i, r := range rows {
@@ -176,7 +176,7 @@ func (s *Scanner) storeAbout(ctx context.Context, h task.Held, keys []string, ro
 		return err
 	}
 	var out []events.Event
-	for i, d := range filled { // the same series as before: this transaction alone writes them
+	for i, d := range filled { // the same series as before: only this transaction writes them
 		var changed []string
 		for n, f := range descriptionFields {
 			if !reflect.DeepEqual(before[i].Values[n], d.Values[n]) {
@@ -194,7 +194,7 @@ func (s *Scanner) storeAbout(ctx context.Context, h task.Held, keys []string, ro
 	return nil
 }
 
-// description is what series.json gives a series, with the names of its columns.
+// description holds the fields that series.json fills, by column name.
 type description struct {
 	Summary   string `json:"summary,omitempty"`
 	Publisher string `json:"publisher,omitempty"`
@@ -210,13 +210,13 @@ func descriptionOf(m *mylar.Series) description {
 	return description{Summary: m.Summary, Publisher: m.Publisher, Imprint: m.Imprint, Status: m.Status, Year: m.Year, AgeRating: age.MinimumAge(), Issues: m.Issues}
 }
 
-// descriptionFields are the fields of description: the lock, the column and its type.
+// descriptionFields are the fields of description: lock, column and type.
 var descriptionFields = []struct{ lock, column, kind string }{
 	{"summary", "summary", "text"}, {"publisher", "publisher", "text"}, {"imprint", "imprint", "text"}, {"status", "status", "text"},
 	{"year", "year", "integer"}, {"ageRating", "age_rating", "integer"}, {"totalChapterCount", "total_chapter_count", "double precision"},
 }
 
-// withdraw is the statement that takes back what series.json has filled in some series, but no locked field.
+// withdraw returns the statement that clears the unlocked fields that series.json had filled in some series.
 func withdraw(of string) string {
 	var set []string
 	for _, f := range descriptionFields {
@@ -225,7 +225,7 @@ func withdraw(of string) string {
 	return "update series s set described = '{}', " + strings.Join(set, ", ") + " where s.tenant_id = app.tenant() and s.described <> '{}' and " + of
 }
 
-// fillIn is the statement that fills the empty fields of some series, but no locked one, with what series.json says.
+// fillIn returns the statement that fills the empty, unlocked fields of some series from series.json.
 func fillIn(of string) string {
 	var set, names, fresh, columns []string
 	for _, f := range descriptionFields {
@@ -240,8 +240,8 @@ func fillIn(of string) string {
 		" and k.document is not null and (" + strings.Join(fresh, " or ") + ") and " + of
 }
 
-// queueDescriptions takes back and fills what series.json says of the series of some books: between the two the books
-// themselves are asked.
+// queueDescriptions runs a statement (withdraw or fillIn) for the series of some books: first withdraw, then the books'
+// own metadata, then fillIn.
 func queueDescriptions(b *pgx.Batch, found []analyzed, statement func(of string) string) {
 	books := make([]uuid.UUID, len(found))
 	for i, a := range found {

@@ -10,16 +10,16 @@ import (
 	"github.com/longbox/longbox/shared/domain/analysis"
 )
 
-// defaultTimeout is how long the analysis of one file may take.
+// defaultTimeout is the time limit for the analysis of one file.
 const defaultTimeout = time.Minute
 
-// grace is how long a read that has run out of time may take to notice.
+// grace is how long a timed-out read may take to stop.
 const grace = 2 * time.Second
 
 var errTimeout = errors.New("the file's time is up")
 
-// readOne reads a book's file, for as long as one may take. What does not notice that its time is up is left to its
-// own limits: its outcome counts no more.
+// readOne reads a book's file within the time limit. A read that does not stop in time is abandoned: its own limits end
+// it, and its result is ignored.
 func (s *Scanner) readOne(ctx context.Context, b bookRow) (analyzed, error) {
 	limit := cmp.Or(s.Timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)

@@ -17,18 +17,18 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// titleBatch is how many series are given their titles in one transaction.
+// titleBatch is the number of series per transaction.
 const titleBatch = 500
 
-// changesKept bounds the changes that a task tells.
+// changesKept is the maximum number of changes in a task's result.
 const changesKept = 1000
 
 type titleParams struct {
 	DryRun    bool        `json:"dryRun"`
-	SeriesIDs []uuid.UUID `json:"seriesIds"` // of any libraries; nil: the task says which
+	SeriesIDs []uuid.UUID `json:"seriesIds"` // of any libraries; nil: the task's target
 }
 
-// TitleChange is what became of one series' title.
+// TitleChange is the result for one series.
 type TitleChange struct {
 	SeriesID         uuid.UUID `json:"seriesId"`
 	OriginalTitle    string    `json:"originalTitle"`
@@ -39,15 +39,14 @@ type TitleChange struct {
 	TitleSortCleared bool      `json:"titleSortCleared"`
 }
 
-// TitleChanges is what a task that gives series their titles leaves, and where it goes on. Results has no series whose
-// title stays.
+// TitleChanges is the result and checkpoint of a task that retitles series. Results omits series whose title stays.
 type TitleChanges struct {
 	Changed   int           `json:"changed"`
 	Skipped   int           `json:"skipped"`
 	Unchanged int           `json:"unchanged"`
 	DryRun    bool          `json:"dryRun"`
 	Results   []TitleChange `json:"results"`
-	After     *uuid.UUID    `json:"after,omitempty"` // the last series that was looked at; nil when all were
+	After     *uuid.UUID    `json:"after,omitempty"` // last series processed; nil when all were
 }
 
 type nameRow struct {
@@ -59,8 +58,8 @@ type nameRow struct {
 	Locks     []string  `db:"locks"`
 }
 
-// ReprocessTitles is the handler of reprocess_series_titles tasks: the series of a library, one or several, are called
-// again what the library's rules make of their folders' names. A locked title stays.
+// ReprocessTitles handles reprocess_series_titles tasks: it retitles one, several or all series of a library by the
+// library's rules for folder names. Locked titles stay.
 func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error) {
 	var p titleParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -85,7 +84,7 @@ func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error)
 	}
 }
 
-// reprocess gives the titles of one batch, in one transaction for each library; n is how many series it looked at.
+// reprocess retitles one batch, in one transaction per library; n is the number of series it checked.
 func (s *Scanner) reprocess(ctx context.Context, h task.Held, chosen []uuid.UUID, done *TitleChanges) (n int, err error) {
 	rows, err := db.List[nameRow](ctx, s.Database, `select id, library_id, name, title, custom_title_sort, locks from series
 		where tenant_id = app.tenant() and ($1::uuid is null or library_id = $1) and ($2::uuid is null or id = $2) and ($3::uuid[] is null or id = any($3))
@@ -107,7 +106,7 @@ func (s *Scanner) reprocess(ctx context.Context, h task.Held, chosen []uuid.UUID
 	return len(rows), nil
 }
 
-// reprocessOf gives series of one library their titles; of one that was deleted meanwhile there is nothing to do.
+// reprocessOf retitles series of one library; nothing is done if the library was deleted meanwhile.
 func (s *Scanner) reprocessOf(ctx context.Context, tenant, library uuid.UUID, rows []nameRow, done *TitleChanges) error {
 	r := &run{Scanner: s, tenant: tenant}
 	var b pgx.Batch
@@ -125,7 +124,7 @@ func (s *Scanner) reprocessOf(ctx context.Context, tenant, library uuid.UUID, ro
 	return r.rename(ctx, changed)
 }
 
-// add counts what becomes of series, and returns those that get another title.
+// add counts the results, and returns the series that get another title.
 func (t *TitleChanges) add(rows []nameRow, rules []library.TitleRule) (changed []TitleChange) {
 	for _, row := range rows {
 		c := TitleChange{SeriesID: row.ID, OriginalTitle: row.Title, NewTitle: library.CleanTitle(rules, row.Name)}
@@ -148,8 +147,8 @@ func (t *TitleChanges) add(rows []nameRow, rules []library.TitleRule) (changed [
 	return changed
 }
 
-// rename gives series their new titles, unless somebody has locked them meanwhile, and the books that are called after
-// them theirs.
+// rename sets the new titles of series, unless they were locked meanwhile, and renames the books that are named after
+// them.
 func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 	if len(changed) == 0 {
 		return nil
@@ -183,9 +182,8 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 	return nil
 }
 
-// RenumberSeries is the handler of renumber_series tasks: the books of a series are numbered again as the library's
-// strategy says, by their files where they have to be read for it. Locked numbers stay. Of a task about several, each
-// has a child.
+// RenumberSeries handles renumber_series tasks: it renumbers the books of a series by the library's strategy, reading
+// their files if needed. Locked numbers stay. A task for several series adds a child per series.
 func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) {
 	if h.SeriesID == nil {
 		var p struct {
@@ -208,7 +206,7 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 		return nil, fault.New(fault.NotFound, "The library was deleted")
 	}
 	if !r.set.Positions() {
-		h.ParentID = nil // what asked for several is no scan that arranges them at its end
+		h.ParentID = nil // the task for several series is no scan that arranges at its end
 		return s.AnalyzeSeries(ctx, h)
 	}
 	return nil, r.arrangeSeries(ctx, []uuid.UUID{*h.SeriesID})

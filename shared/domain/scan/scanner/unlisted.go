@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// tellUnlisted notes as errors of the scan which folders could not be listed, but those in which there are no books of
-// the library anyway. Their books stay as they are, and the library does not count as looked at.
+// tellUnlisted records the folders that could not be listed as errors of the scan, except folders that cannot contain
+// books of the library. Their books stay unchanged, and the library does not count as looked at.
 func (s *run) tellUnlisted(ctx context.Context) error {
 	slices.Sort(s.at.Unlisted)
 	s.at.Unlisted = slices.DeleteFunc(slices.Compact(s.at.Unlisted), func(folder string) bool { return !s.mayHoldBooks(folder) })
@@ -44,7 +44,7 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 	return s.Database.Run(ctx, &b)
 }
 
-// noteTooMany notes of a scan that fails for the folders that could not be listed how many they were: no purge is to
+// noteTooMany stores the number of folders that could not be listed, if the scan fails because of them: no purge may
 // follow.
 func (s *run) noteTooMany(ctx context.Context, cause error) error {
 	var many *blob.UnlistedError
@@ -55,7 +55,7 @@ func (s *run) noteTooMany(ctx context.Context, cause error) error {
 	return err
 }
 
-// mayHoldBooks tells whether a file in the folder would be a book of the library.
+// mayHoldBooks reports whether a file in the folder could be a book of the library.
 func (s *run) mayHoldBooks(folder string) bool {
 	return library.MayHold(s.library.AllowedFormats, s.selected, strings.TrimPrefix(folder, s.library.Prefix))
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Sizes of batches: books a transaction, books read before what was found in them is stored (and files beside books
-// that a task takes in), series renumbered or looked for elsewhere at once.
+// Batch sizes: books per transaction; books analysed before the results are stored (and sidecars per task); series
+// renumbered, or looked for elsewhere, at once.
 const (
 	writeBatch    = 500
 	analyzeBatch  = 100
@@ -31,14 +31,14 @@ const (
 	renameBatch   = 500
 )
 
-// written is a book as a batch left it.
+// written is a book after a batch.
 type written struct {
 	ID       uuid.UUID `db:"id"`
 	SeriesID uuid.UUID `db:"series_id"`
 	Revision int       `db:"revision"`
 }
 
-// write makes the collected changes, as many as the tenant's limit of books lets in.
+// write writes the collected changes, as far as the tenant's limit allows.
 func (s *run) write(ctx context.Context, part collected) error {
 	for try := 1; ; try++ {
 		admitted, refused, err := s.admit(ctx, part)
@@ -49,14 +49,14 @@ func (s *run) write(ctx context.Context, part collected) error {
 		if err == nil {
 			return s.gather(ctx, len(admitted.changes))
 		}
-		if !fault.Is(err, fault.Conflict) || try == 3 { // else another scan of the tenant took the last places meanwhile
+		if !fault.Is(err, fault.Conflict) || try == 3 { // otherwise a concurrent scan of the tenant has used up the limit
 			return err
 		}
 	}
 }
 
-// gather has Postgres count what a scan has written where that is much against what it knows of
-// (app.gather_statistics). Of a very large table that may take longer than a statement may: the scan goes on without.
+// gather lets Postgres update its statistics if a scan has written much compared to them (app.gather_statistics). For a
+// very large table that may exceed the statement timeout: then the scan goes on without.
 func (s *run) gather(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (s *run) gather(ctx context.Context, n int) error {
 			return err
 		}
 		slog.Warn("no statistics were gathered; until autovacuum does, the scan may be slow", "library", s.library.ID, "error", err)
-		gathered = true // try again after as many
+		gathered = true // try again after the same number
 	}
 	if gathered {
 		s.written = 0
@@ -78,8 +78,8 @@ func (s *run) gather(ctx context.Context, n int) error {
 	return nil
 }
 
-// writeAll makes the collected changes in one transaction and one round trip: counters, series, books, and the
-// tasks that analyse them. The listener learns of them after commit.
+// writeAll writes the collected changes in one transaction and one round trip: counters, series, books, and the tasks
+// that analyse them. Events are published after commit.
 func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	var b pgx.Batch
 	var done changed
@@ -120,18 +120,18 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	return nil
 }
 
-// changed is what queueChanges and queueDeleted have done, once their batch has run.
+// changed is the result of queueChanges and queueDeleted after their batch has run.
 type changed struct {
 	series   []uuid.UUID // new ones
-	emptied  []uuid.UUID // series without a book, removed
+	emptied  []uuid.UUID // deleted series without a book
 	books    []written
-	restored map[uuid.UUID]bool // which of books had been marked deleted
+	restored map[uuid.UUID]bool // books that had been marked deleted
 	deleted  []written
 	moved    []follow.Book   // of the deleted ones
-	showing  []events.Series // series whose cover is that of a book that came back, or was that of one that is gone
+	showing  []events.Series // series that show the cover of a restored or missing book
 }
 
-// events are what listeners are told of it; the series count as touched.
+// events returns the events; the series count as touched.
 func (c *changed) events(s *run) (out []events.Event) {
 	for _, id := range c.series {
 		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
@@ -175,23 +175,23 @@ func (c *changed) events(s *run) (out []events.Event) {
 	return append(out, follow.Events(c.moved)...)
 }
 
-// left are the series that books were found gone from. A book may go on in another one at once: then nothing else tells
-// that it was in this one.
+// left returns the series from which books are gone. A book may continue in another series at once: then nothing else
+// records that it was in this one.
 func (c *changed) left() (out []uuid.UUID) {
 	for _, w := range c.deleted {
 		out = append(out, w.SeriesID)
 	}
 	for _, f := range c.moved {
-		if f.What != follow.Heir { // which may be in another library
+		if f.What != follow.Heir { // may be in another library
 			out = append(out, f.LeftSeries)
 		}
 	}
 	return out
 }
 
-// queueLock makes the writers of one library wait for each other before they lock any book: none then holds a book
-// while it waits for the counters that another has. Several libraries, and those where heirs of their series are, which
-// get what is of a series that is removed, are locked in the order of their ids; none of the first can be deleted until
+// queueLock serializes the writers of a library before they lock any book: otherwise one could hold a book while it
+// waits for the counters that another holds. Libraries, including those of the heirs of their series, which get what
+// belongs to a deleted series, are locked in the order of their ids; none of the given libraries can be deleted until
 // commit.
 func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 	b.Queue(`insert into library_count (tenant_id, library_id) select tenant_id, id from library where tenant_id = app.tenant() and id = any($1) order by id for key share
@@ -199,14 +199,14 @@ func queueLock(b *pgx.Batch, libraries ...uuid.UUID) {
 	b.Queue("select app.lock_libraries($1)", libraries)
 }
 
-// queueLockBooks keeps people from editing books until commit. A statement that changes a book only where nobody has
-// locked it comes after this: it reads the locks as they are when it begins, not as an edit leaves them for whose end
-// it has to wait.
+// queueLockBooks blocks people's edits of books until commit. A statement that changes only books without a given lock
+// must follow it: such a statement sees the locks as they were at its start, not after an edit for which it had to
+// wait.
 func queueLockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
-// queueChanges makes the books of the changed files agree with them and adds the tasks that analyse them.
+// queueChanges syncs the books of changed files and adds the tasks that analyse them.
 func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
 	files := make([]strategy.File, len(changes))
 	var places []strategy.Place
@@ -216,7 +216,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 			done.restored[c.ID] = true
 		}
 		files[i] = s.set.Read(c.Object.Key, nil)
-		if !c.Known || !files[i].Later { // a book that is there has its series
+		if !c.Known || !files[i].Later { // an existing book has its series
 			places = append(places, files[i].Place)
 		}
 	}
@@ -226,7 +226,7 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	}
 	s.queueBooks(b, changes, files, &done.books)
 	queueAdded(b, s.scanID, added, &done.series)
-	if len(done.restored) > 0 { // perhaps into another series
+	if len(done.restored) > 0 { // possibly into another series
 		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
 		follow.Heirs(b, &done.moved)
 		cover.QueueShowing(b, slices.Collect(maps.Keys(done.restored)), &done.showing)
@@ -234,10 +234,10 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 	return s.queueAnalysis(b, changes)
 }
 
-// queueForget has the files of books that come back read as new ones, whose book may be another one
-// (app.follow_content): where nobody has read or edited theirs, and somebody has one of the same content that is gone.
-// Not where a whole scan has found both there: copies are books of their own. While the guard holds scans, the new book
-// of a moved file may go before the old one is found gone.
+// queueForget lets restored files be read as new ones if their content may belong to another book (app.follow_content):
+// if nobody has read or edited the restored book, and people have done so with a missing book of the same content. It
+// does not apply if a complete scan has found both: copies are separate books. While the guard holds scans, the new
+// book of a moved file may be marked deleted before the old one is found gone.
 func (s *run) queueForget(b *pgx.Batch, changes []change) {
 	var ids []uuid.UUID
 	var seen []time.Time
@@ -259,12 +259,12 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
 }
 
-// queueBooks adds new books and updates those whose file changed or came back. A book that comes back unchanged needs
-// no new analysis unless the scan is deep, or the book was still to be read again (app.follow_content): what is being
-// read of it is of another revision now. One that somebody has looked at since stays as it is. With the number strategy
-// file_order a new book takes its position among those of the batch, which nearly always is its final one; renumber
-// corrects the rest at the end. A book that comes back is put into the series that its key names, and so is every one
-// by a deep scan, unless the metadata decides that.
+// queueBooks inserts new books and updates those whose file has changed or returned. An unchanged book that returns
+// needs no analysis, unless the scan is deep or the book was still to be read again (app.follow_content): a pending
+// read has another revision by now. Books that another look has seen since stay unchanged. With the number strategy
+// file_order a new book gets its position within the batch, which is nearly always final; arrange corrects the rest at
+// the end. A restored book, and in a deep scan every book, is put into the series of its key, unless the metadata
+// decides.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -312,8 +312,8 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
 }
 
-// queueAnalysis adds the tasks that analyse the changed books. They name keys: another writer may have added a book of
-// the same key with an id of its own.
+// queueAnalysis adds the tasks that analyse the changed books. They contain keys: another writer may have added a book
+// with the same key and another id.
 func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	keys := make([]string, len(changes))
 	for i, c := range changes {
@@ -326,7 +326,7 @@ func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	return s.queueTasks(b, tasks)
 }
 
-// queueTasks adds tasks of the library that read files, as children of the scan where there is one.
+// queueTasks adds tasks that read files of the library, as children of the scan if there is one.
 func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
 	for _, params := range tasks {
 		var id uuid.UUID
@@ -340,16 +340,16 @@ func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
 	return nil
 }
 
-// queueDeleted marks the books whose files are gone. All that is known of them stays for their return, after which an
-// unchanged file is not read again; those that have appeared elsewhere return at once. Of a file that changed and went
-// before it was read again what is known is the content before: the size is that one's too, since the content is looked
-// for by both. A book that somebody has looked at since stays as it is.
+// queueDeleted marks books whose files are gone. Everything about them is kept for their return, after which an
+// unchanged file is not read again; books that have appeared elsewhere return at once. If a file changed and was
+// deleted before it was read again, the book keeps the old content and gets the old size, since content is searched for
+// by both. Books that another look has seen since stay unchanged.
 func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
 	}
-	cover.QueueShowing(b, ids, &done.showing) // as long as they are there
+	cover.QueueShowing(b, ids, &done.showing) // while they still exist
 	db.All(b, &done.deleted, `with gone as (
 		  update book k set deleted_at = now(), updated_at = now(), seen_at = u.seen,
 		    size = case when k.analyzed then k.size else coalesce((select x.file_size from page_index x where x.tenant_id = k.tenant_id and x.book_id = k.id), k.size) end
@@ -363,7 +363,7 @@ func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 	queueFollowGone(b, s.library.ID, s.scanID, books, &done.moved)
 }
 
-// deleteGone marks the books whose files are gone, batch by batch.
+// deleteGone marks the books whose files are gone, in batches.
 func (s *run) deleteGone(ctx context.Context) error {
 	for len(s.at.Vanished) > 0 {
 		part := s.at.Vanished[:min(len(s.at.Vanished), writeBatch)]
