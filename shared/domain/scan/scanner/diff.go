@@ -131,7 +131,7 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 			d.same = append(d.same, b.ID)
 			continue
 		}
-		if b.Seen.After(seen) && (b.Deleted || !pending) { // a later look has seen the file, but reads no content that existed before
+		if b.Seen.After(seen) && (b.Deleted || !pending) { // handled by a later look, which does not read pending books
 			d.unchanged++
 			continue
 		}
