@@ -2,10 +2,10 @@
 // address, and user administration.
 //
 // Rules:
-//   - A session is a family of refresh tokens. Each token works once and yields the next one. A token that is used twice
-//     may be stolen, so the whole family ends. Only POST /auth/login and sign-in at an identity provider (package oidc)
-//     open a session: registration, address confirmation and creation of the first administrator yield an access token
-//     only.
+//   - A session is a family of refresh tokens. Each token works once and yields the next one. A token that is used
+//     twice may be stolen, so the whole family ends. Only POST /auth/login and sign-in at an identity provider (package
+//     oidc) open a session: registration, address confirmation and creation of the first administrator yield an access
+//     token only.
 //   - Changing the password or disabling a user increments the account's generation, which invalidates every access
 //     token, and deletes the refresh tokens. A role change takes effect by itself: permissions are read with every
 //     request.

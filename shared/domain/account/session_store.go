@@ -26,7 +26,7 @@ func queueEnter(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int3
 	db.One(b, who, enter, account, generation)
 }
 
-// queueOpen is enter with a new family.
+// queueOpen is queueEnter with a new token family.
 func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
 	db.One(b, who, `with me as (
 			`+enter+`),

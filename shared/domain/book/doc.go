@@ -4,13 +4,13 @@
 //   - A book whose file is gone (deleted_at) is shown only with includeDeleted.
 //   - Every list takes one round trip: the ids of the page by an index, then their records by id. If the list is
 //     narrowed by library or series only, the total comes from the database's counters.
-//   - The list of a library is the same list, limited to that library. An unknown library is NotFound, in the same round
-//     trip.
-//   - Lists of books in progress start from the caller's progress rows. They cost as much as the caller has read, not as
-//     much as the library holds.
+//   - The list of a library is the same list, limited to that library. An unknown library is NotFound, in the same
+//     round trip.
+//   - Lists of books in progress start from the caller's progress rows. They cost as much as the caller has read, not
+//     as much as the library holds.
 //   - The database function app.find searches, in titles only; conditions and sorting apply to its result.
-//   - A book that cannot be read is listed with the reason. It is retried on request, when its file changes, or by a deep
-//     scan.
+//   - A book that cannot be read is listed with the reason. It is retried on request, when its file changes, or by a
+//     deep scan.
 //   - A request for the pages of a book whose page sizes are unknown queues the task that reads them (package measure).
 //   - A field that a person sets is locked: no scan overwrites it until somebody unlocks it.
 //

@@ -5,8 +5,8 @@
 //     whose requests count as progress.
 //   - A request below /opds without a credential gets a challenge, since clients send user name and password only then
 //     (httpapi).
-//   - A feed requires the same permission as the corresponding list of the API. A search shows series only to callers who
-//     may read series.
+//   - A feed requires the same permission as the corresponding list of the API. A search shows series only to callers
+//     who may read series.
 //
 // Tables: reads library, library_count, series, book, book_metadata, page_index, progress, collection,
 // collection_member and setting.

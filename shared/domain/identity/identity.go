@@ -232,7 +232,7 @@ func (i *Identifier) byExternal(ctx context.Context, token string) (known, error
 func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, i.key())
 	mac.Write(tenant[:])
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // so that different pairs cannot yield the same input
+	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // separates the two fields
 	mac.Write([]byte(c.Username))
 	mac.Write([]byte(secret(c)))
 	return [sha256.Size]byte(mac.Sum(nil))

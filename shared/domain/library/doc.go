@@ -8,9 +8,9 @@
 //     books), and never a locked field.
 //   - A preview runs the strategies over the listing alone, within limits, and stores nothing.
 //   - The schedule is stored as given; the next time is computed whenever it changes.
-//   - Deleting a library cancels its tasks and deletes its series, books and progress, never its files. Before that, books
-//     whose files have moved to another library follow them. The deletion is refused while another library may soon find
-//     such files.
+//   - Deleting a library cancels its tasks and deletes its series, books and progress, never its files. Before that,
+//     books whose files have moved to another library follow them. The deletion is refused while another library may
+//     soon find such files.
 //
 // Tables: writes library; reads library_root, library_count, setting, task and scan. Deleting a library also cancels
 // its task rows, and marks and deletes its book rows; foreign keys cascade to the rest. Books follow their files

@@ -25,7 +25,7 @@ import (
 // How long a provider's keys are used.
 const (
 	keysLast     = 24 * time.Hour  // if it cannot be reached; else as long as its metadata
-	keysYoung    = time.Minute     // unknown keys trigger no refresh before: senders of tokens must not control requests
+	keysYoung    = time.Minute     // unknown keys trigger no earlier refresh: senders of tokens must not control requests
 	keysPatience = 2 * time.Second // waiting time if slightly outdated keys are available
 	notYet       = 5 * time.Second // Retry-After for functions that cannot fetch them
 )
@@ -174,7 +174,7 @@ func (a *asker) fetch(ctx context.Context, p *linked) (*keySet, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kept == nil || kept.age() >= keysYoung { // the operator has just changed the provider, or another process is fetching
+	if kept == nil || kept.age() >= keysYoung { // the provider has just changed, or another process is fetching
 		return nil, noKeys()
 	}
 	p.Keys, p.Age = kept.Keys, kept.Age

@@ -34,7 +34,7 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 	var out []string
 	var visit func(name string, path []string)
 	visit = func(name string, path []string) {
-		if slices.Contains(out, name) || slices.Contains(path, name) { // a cycle of foreign keys is broken anywhere: deletion repeats its passes
+		if slices.Contains(out, name) || slices.Contains(path, name) { // breaks a cycle of keys: passes repeat
 			return
 		}
 		for _, child := range pointedAt[name] {

@@ -197,8 +197,8 @@ func direct(buffered *bufio.Reader, source io.Reader) io.Reader {
 
 // How much of a page is read before the response starts, in bytes.
 const (
-	// sniff is enough to detect every type that can be shown, even behind the tables of a deflated block. So many bytes
-	// arrive together with the header of the store's response.
+	// sniff is enough to detect every type that can be shown, even behind the tables of a deflated block, and arrives
+	// together with the header of the store's response.
 	sniff = 1 << 10
 	// whole is the size up to which an inflated page is verified before the response starts; larger damaged ones are
 	// cut off.

@@ -12,8 +12,8 @@ import (
 const turnLasts = 10 * time.Millisecond
 
 // turns limits the pages that are read at once from a store on this machine, first come first served. Store and server
-// share the processors: if many pages are sent at once, all of them finish late; sent a few at a time, half of them
-// finish in half that time.
+// share the processors: if many pages are sent at once, all of them finish late; sent a few at a time, they
+// finish in half that time on average.
 type turns chan struct{}
 
 // newTurns allows one page being requested and, per usable processor, one page arriving and one being sent.

@@ -140,7 +140,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 		}
 		if keep(shared) && m.within(shared, key, len(res.Bytes)) {
 			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
-				slog.Warn("rendition not stored", "error", err) // the response is sent anyway; the next request renders again
+				slog.Warn("rendition not stored", "error", err) // the response is sent anyway, and rendered again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil

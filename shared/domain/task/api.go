@@ -61,7 +61,7 @@ func reads(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
 			f := Filter{Status: in.Status, Type: in.TaskType}
-			if id, err := uuid.Parse(in.LibraryID); err == nil { // the format was validated: an error means that it was not sent
+			if id, err := uuid.Parse(in.LibraryID); err == nil { // validated: an error means that it was not sent
 				f.LibraryID = &id
 			}
 			if f.Status == "processing" {

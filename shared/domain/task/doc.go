@@ -3,9 +3,9 @@
 // wake workers.
 //
 //   - Status: pending → running → completed | failed, cancelled from pending and running.
-//   - Workers find tasks in two ways. They claim the most urgent task of the tenant with the fewest running (Runner.Run),
-//     or a queue message names the task (Dispatcher, Runner.Take). Either way only tasks of active tenants run, and at
-//     most tenant.max_scans scans of a tenant at once.
+//   - Workers find tasks in two ways. They claim the most urgent task of the tenant with the fewest running
+//     (Runner.Run), or a queue message names the task (Dispatcher, Runner.Take). Either way only tasks of active
+//     tenants run, and at most tenant.max_scans scans of a tenant at once.
 //   - A window of each tenant's tasks has messages (queued_at). Each end of a task sends the next one; the scheduler
 //     resends lost ones.
 //   - A handler that is told to pause stores a checkpoint and continues in another run; that counts as no attempt.

@@ -26,8 +26,8 @@ type taskRow struct {
 }
 
 const (
-	// The params and the error of a task for a whole library may name any file, so callers from whom series are hidden
-	// do not see them. Those of a task for a user are visible to that user and administrators.
+	// The params, result and error of a task for a whole library may name any file, so callers from whom series are
+	// hidden do not see them. Those of a task for a user are visible to that user and administrators.
 	about       = "app.limited() and t.series_id is null and t.book_id is null or t.params ->> 'userId' <> app.account()::text and not app.administers()"
 	taskColumns = `t.id, t.type, t.status, t.priority, case when ` + about + ` then '{}' else t.params end as params, t.library_id, l.name as library_name,
 		t.series_id, s.title as series_title, t.book_id, b.title as book_title, t.parent_id, t.attempts, t.max_attempts,

@@ -29,7 +29,7 @@ const (
 	// What plugins do for a user who has enabled them.
 	UserPluginSync            = "user_plugin_sync" // sends reading progress to a service, and fetches it
 	UserPluginRecommendations = "user_plugin_recommendations"
-	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin which recommendation the user dismissed
+	UserPluginDismissal       = "user_plugin_recommendation_dismiss" // tells a plugin which one the user dismissed
 	// PollReleaseSource asks a plugin for new volumes and chapters.
 	PollReleaseSource = "poll_release_source"
 	TrackSeries       = "bulk_track_for_releases"         // starts or stops tracking several series

@@ -1,13 +1,13 @@
 // Package upload issues addresses for uploading books, for users who cannot access the library's folder.
 //
-//   - The client sends the file to the store. An address is valid for exactly one key below the library's prefix, one size
-//     and one media type, for at most a quarter of an hour. No data passes through Longbox, which never writes to a
-//     library itself.
+//   - The client sends the file to the store. An address is valid for exactly one key below the library's prefix, one
+//     size and one media type, for at most a quarter of an hour. No data passes through Longbox, which never writes to
+//     a library itself.
 //   - Small files take one PUT; larger ones are multipart uploads, completed or aborted by an operation. The store then
 //     notifies shared/domain/ingest, or the next scan finds the book.
-//   - Files that the library would not accept as books are rejected, except the few kinds of files beside books (covers,
-//     package documents, series.json, ComicInfo.xml). So is a book that exists, unless overwriting was requested. The
-//     store checks that again when the file arrives.
+//   - Files that the library would not accept as books are rejected, except the few kinds of files beside books
+//     (covers, package documents, series.json, ComicInfo.xml). So is a book that exists, unless overwriting was
+//     requested. The store checks that again when the file arrives.
 //   - Only libraries with a path s3://… accept uploads.
 //
 // Tables: upload; reads library, library_count, book, tenant.
