@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// server is the slice under test with what it sent and how often it bumped.
+// server is a test server that records mails and bumps.
 type server struct {
 	*testkit.Server
 	mu    sync.Mutex
@@ -89,7 +89,7 @@ type login struct {
 	RefreshToken string `json:"refresh_token"`
 }
 
-// pair is a renewed session.
+// pair is a refreshed session.
 type pair struct{ AccessToken, RefreshToken string }
 
 func signIn(t *testing.T, c *testkit.Client, username, password string) login {
@@ -99,7 +99,7 @@ func signIn(t *testing.T, c *testkit.Client, username, password string) login {
 	return l
 }
 
-// with is a client that sends one header.
+// with returns a client that sends one header.
 func with(c *testkit.Client, name, value string) *testkit.Client {
 	other := *c
 	other.Header = http.Header{name: {value}}
@@ -110,7 +110,7 @@ func bearer(c *testkit.Client, token string) *testkit.Client {
 	return with(c, "Authorization", "Bearer "+token)
 }
 
-// field tells whether the answer names the input at fault.
+// field checks that the response names the invalid field.
 func field(t *testing.T, r *testkit.Response, name string) {
 	t.Helper()
 	var p struct {

@@ -2,7 +2,7 @@ package account
 
 import "time"
 
-// Evenly is how long it takes to answer who wants another mail.
+// Evenly is the minimum response time of a request for another mail.
 const Evenly = 50 * time.Millisecond
 
 func init() { evenly = Evenly }

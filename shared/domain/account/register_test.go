@@ -49,7 +49,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// The link of the mail opens a page that may run its own script and nothing else, and that says nothing of the token.
+// The link in the mail opens a page that may only run its own script, and does not contain the token.
 func TestConfirmPage(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -119,7 +119,7 @@ func TestConfirmEmail(t *testing.T) {
 	}
 	old := lastToken()
 
-	// A second mail replaces the first; not more than one a minute; the answer never tells who is known.
+	// A second mail replaces the first; at most one is sent per minute; the response never reveals who is known.
 	known := resend("ANN@example.org")
 	if len(s.sent()) != 1 {
 		t.Error("a second mail within a minute")
@@ -162,7 +162,7 @@ func TestConfirmEmail(t *testing.T) {
 		t.Error("a confirmed address got a mail")
 	}
 
-	// The mail to another address than the user has by now confirms nothing.
+	// A mail to an old address of the user confirms nothing.
 	id := anyone.Do("POST", "/api/v1/auth/register", newUser("typo")).Want(201).Map()["user"].(map[string]any)["id"].(string)
 	admin, mistaken := s.User(t, "one", "admin"), lastToken()
 	admin.Do("PATCH", "/api/v1/users/"+id, `{"email":"right@example.org"}`).Want(200)
@@ -174,7 +174,7 @@ func TestConfirmEmail(t *testing.T) {
 		t.Errorf("the new address cannot be confirmed: the last mail went to %s", again)
 	}
 
-	// A token ends, and an administrator's decision stands.
+	// A token expires, and an administrator's decision stands.
 	anyone.Do("POST", "/api/v1/auth/register", newUser("late")).Want(201)
 	late := lastToken()
 	s.exec(t, "update verification_token set expires_at = now()")

@@ -56,7 +56,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("lastLoginAt: %v, %v", detail.Map()["lastLoginAt"], err)
 	}
 
-	// The cookie is for what a browser loads by itself, and tells who is signed in.
+	// The cookie works for requests that a browser makes by itself, and for reading who is signed in.
 	byCookie := with(anyone, "Cookie", "auth_token="+cookie.Value)
 	byCookie.Do("GET", "/api/v1/auth/stream", nil).Want(200)
 	if got := byCookie.Do("GET", "/api/v1/auth/me", nil).Want(200).Map()["id"]; got != u.ID.String() {
@@ -66,7 +66,7 @@ func TestLogin(t *testing.T) {
 	byCookie.Do("POST", "/api/v1/auth/logout", nil).Want(401)
 }
 
-// One name and one password are typed in two forms, by what wrote their accents.
+// User name and password are typed in two forms, depending on how a device encodes accents.
 func TestLoginInEitherForm(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -143,7 +143,7 @@ func TestRefreshRotates(t *testing.T) {
 	renew(anyone, first.RefreshToken).Want(401) // used before: the family ends
 	renew(anyone, third.RefreshToken).Want(401)
 	var next pair
-	renew(anyone, other.RefreshToken).Want(200).JSON(&next) // another session goes on
+	renew(anyone, other.RefreshToken).Want(200).JSON(&next) // another session continues
 	s.exec(t, "update refresh_token set expires_at = now() - interval '1 second' where account_id = $1", u.ID)
 	renew(anyone, next.RefreshToken).Want(401)
 	renew(anyone, "unknown").Want(401)
@@ -177,7 +177,7 @@ func TestRefreshRace(t *testing.T) {
 		if len(won) != 1 {
 			t.Fatalf("%d requests renewed with one token", len(won))
 		}
-		// Seven came with a used token: whoever holds the new one has to sign in again.
+		// Seven requests came with a used token: the holder of the new one must sign in again.
 		anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": won[0].RefreshToken}).Want(401)
 	}
 	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 0 {
@@ -206,7 +206,7 @@ func TestLogout(t *testing.T) {
 	anyone := s.Anonymous(t, "one")
 	l, stays := signIn(t, anyone, u.Name, testkit.Password), signIn(t, anyone, u.Name, testkit.Password)
 	body := map[string]string{"refreshToken": l.RefreshToken}
-	thief.Do("POST", "/api/v1/auth/logout", body).Want(200) // not theirs: nothing ends
+	thief.Do("POST", "/api/v1/auth/logout", body).Want(200) // another user's token: nothing ends
 	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 2 {
 		t.Fatalf("%d sessions after somebody else's logout", n)
 	}
@@ -255,7 +255,7 @@ func TestStreamAccess(t *testing.T) {
 	}
 }
 
-// Between checking a password and storing the session, and wherever a row was left behind, the account decides.
+// The account decides, between the password check and storing the session, and if a stale row exists.
 func TestSessionOfAChangedAccount(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -280,18 +280,18 @@ func TestSessionOfAChangedAccount(t *testing.T) {
 	}
 }
 
-// A renewal at the very moment at which the password is changed gives nobody a session that outlives it, whichever of
-// the two comes first, and neither fails.
+// A refresh concurrent with a password change leaves no session that outlives the change, whichever comes first, and
+// neither fails.
 func TestRenewalAtTheMomentOfTheChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		first   func(renew, change func()) (one, two func())
-		waits   string // what the first waits for, in the middle of its transaction
+		waits   string // what the first one waits for within its transaction
 		renewed int
 	}{
 		{"renewal first", func(renew, change func()) (one, two func()) { return renew, change },
-			"select from refresh_token where hash = 'expired' for update", 200}, // cleared away last of all
+			"select from refresh_token where hash = 'expired' for update", 200}, // deleted last
 		{"change first", func(renew, change func()) (one, two func()) { return change, renew },
 			"select from account where id = 'ffffffff-ffff-ffff-ffff-ffffffffffff' for update", 401}, // another administrator
 	} {
@@ -335,7 +335,7 @@ func TestRenewalAtTheMomentOfTheChange(t *testing.T) {
 	}
 }
 
-// waiting returns when so many sessions wait for another's lock.
+// waiting returns when that many sessions wait for another's lock.
 func (s *server) waiting(t *testing.T, n int) {
 	t.Helper()
 	for s.count(t, `select count(distinct pid) from pg_locks where not granted

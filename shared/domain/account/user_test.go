@@ -35,7 +35,7 @@ func TestUsers(t *testing.T) {
 	at := "/api/v1/users/" + m["id"].(string)
 	signIn(t, s.Anonymous(t, "one"), "ann", "longer than eight")
 
-	// Only what is sent changes, by both methods.
+	// Only the sent fields change, with both methods.
 	m = admin.Do("PUT", at, `{"role":"maintainer"}`).Want(200).Map()
 	if m["role"] != "maintainer" || m["username"] != "Ann" || len(m["permissions"].([]any)) != 2 {
 		t.Errorf("after PUT: %v", m)
@@ -99,7 +99,7 @@ func TestUserInput(t *testing.T) {
 		field(t, r, c.field)
 	}
 	field(t, admin.Do("PATCH", "/api/v1/users/"+u.ID.String(), `{"isActive":null}`).Want(400), "isActive")
-	old := s.User(t, "one", "reader") // from before a rule
+	old := s.User(t, "one", "reader") // created before a rule existed
 	if _, err := s.DB.Owner.Pool().Exec(t.Context(), "update account set username = 'o:d' where id = $1", old.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +109,11 @@ func TestUserInput(t *testing.T) {
 	if n := s.count(t, "select count(*) from account where tenant_id = $1", s.One); n != 3 {
 		t.Errorf("%d users", n)
 	}
-	// One's own address may be the name.
+	// A user name may be the user's own address.
 	body := newUser("bob")
 	body["username"] = "Bob@example.org"
 	admin.Do("POST", "/api/v1/users", body).Want(201)
-	// Another's may not, however much it looks like one's own: to the database, ſ is no s.
+	// It may not be another user's, however similar it looks to the own one: for the database, ſ is not s.
 	body = newUser("ſam")
 	body["username"] = "sam@example.org"
 	field(t, admin.Do("POST", "/api/v1/users", body).Want(400), "username")
@@ -136,7 +136,7 @@ func TestUsersNeedPermission(t *testing.T) {
 			s.User(t, "two", "admin").Do(op.method, op.path, op.body).Want(404)
 		}
 	}
-	// Who may not use the operation is not told what is wrong with the input.
+	// A caller without the permission is not told what is wrong with the input.
 	u.Do("POST", "/api/v1/users", `{}`).Want(403)
 	u.Do("PATCH", at, `{"password":"x"}`).Want(403)
 	if list := s.User(t, "two", "admin").Do("GET", "/api/v1/users?role=reader", nil).Want(200).Map(); list["total"] != 0.0 {
@@ -149,7 +149,7 @@ func TestLastAdmin(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	admin := s.User(t, "one", "admin")
-	manager := s.User(t, "one", "reader", auth.AllPermissions()...) // may do all, but is no administrator
+	manager := s.User(t, "one", "reader", auth.AllPermissions()...) // has all permissions, but is no administrator
 	disabled := s.User(t, "one", "admin")
 	s.exec(t, "update account set is_active = false where id = $1", disabled.ID)
 	at := "/api/v1/users/" + admin.ID.String()
@@ -216,14 +216,14 @@ func TestNobodyRisesAboveThemselves(t *testing.T) {
 	manager.Do("POST", "/api/v1/users", newUser("bob")).Want(201)
 	manager.Do("PATCH", "/api/v1/users/"+reader.ID.String(), `{"permissions":["UsersRead"]}`).Want(200)
 
-	// Who does not see everything cannot make somebody who does, or become them.
+	// A user who does not see everything can neither create nor become one who does.
 	tag := uuid.New()
 	s.exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'hidden')", s.One, tag)
 	s.exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, manager.ID)
 	manager.Do("POST", "/api/v1/users", newUser("carl")).Want(403)
 	manager.Do("PATCH", "/api/v1/users/"+reader.ID.String(), `{"password":"taking over"}`).Want(403)
 
-	// A key that may only manage users cannot make itself its owner by a new password.
+	// A key that may only manage users cannot take over its owner's account by a new password.
 	key, prefix, hash := auth.NewAPIKey()
 	s.exec(t, `insert into api_key (tenant_id, id, account_id, name, prefix, hash, permissions)
 		values ($1, gen_random_uuid(), $2, 'k', $3, $4, array['UsersRead', 'UsersWrite'])`, s.One, admin.ID, prefix, hash)
@@ -254,7 +254,7 @@ func TestSessionsEnd(t *testing.T) {
 			u.Do("GET", "/api/v1/auth/me", nil).Want(401)
 			basic.Do("GET", "/api/v1/auth/me", nil).Want(401)
 			anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
-			admin.Do("PATCH", at, `{"isActive":true}`).Want(200) // what has ended stays so
+			admin.Do("PATCH", at, `{"isActive":true}`).Want(200) // an ended session stays ended
 			bearer(anyone, l.AccessToken).Do("GET", "/api/v1/auth/me", nil).Want(401)
 			anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
 			admin.Do("PATCH", at, map[string]any{"password": password}).Want(200)

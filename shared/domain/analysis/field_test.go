@@ -37,7 +37,7 @@ func TestFrontCover(t *testing.T) {
 	}
 }
 
-// What ComicInfo.xml says of the size of a page counts as long as the page is the one that it speaks of.
+// Sizes in ComicInfo.xml count as long as they belong to the current page.
 func TestSizesOfPages(t *testing.T) {
 	jpeg := len(testkit.JPEG(t, 60, 90, 101))
 	for info, want := range map[string]int{
@@ -61,7 +61,7 @@ func TestStoryArcs(t *testing.T) {
 	}
 }
 
-// document is a PDF of one page with what it says of itself.
+// document returns a PDF of one page with the given metadata.
 func document(info string) []byte {
 	pdf := "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n" +
 		"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 10 10]>>endobj\n4 0 obj<<" + info + ">>endobj\n"
@@ -73,7 +73,7 @@ func document(info string) []byte {
 	return fmt.Appendf([]byte(pdf), "trailer<</Size 5/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF\n", at)
 }
 
-// What programs fill in where nobody has said anything is no description.
+// Default values that programs fill in are ignored.
 func TestDocumentOfNobody(t *testing.T) {
 	m := read(t, "a.pdf", document(`/Title(\(Untitled\))/Author(\(anonymous\))/Subject(unspecified)/Keywords(Unspecified)`)).Metadata
 	if m.Title != "" || len(m.Authors) > 0 || m.Summary != "" || len(m.Subjects) > 0 {
@@ -81,8 +81,7 @@ func TestDocumentOfNobody(t *testing.T) {
 	}
 }
 
-// ISBNs are found wherever a document's own description names them, and its author has written it, as that of an EPUB
-// has.
+// ISBNs are found wherever a document's metadata names them; the author is the writer, as in an EPUB.
 func TestDocumentDescription(t *testing.T) {
 	res := read(t, "a.pdf", document("/Title(T)/Author(A; B)/Subject(Novel, ISBN 0-8044-2957-X)/Keywords(978-0-7653-5038-1)"))
 	if a := res.Metadata.Authors; len(a) != 2 || a[0] != (analysis.Author{Name: "A", Role: "writer"}) || a[1] != (analysis.Author{Name: "B", Role: "writer"}) {

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// TestRealWorks analyses every real work, odd file and hostile file where the fixtures are there; the same paths
-// are covered with built archives by the other tests.
+// TestRealWorks analyses every real work, odd file and hostile file if the fixtures exist; other tests cover the same
+// paths with generated archives.
 func TestRealWorks(t *testing.T) {
 	dir := testkit.Fixtures(t)
 	s3 := testkit.StartS3(t, "fixtures")
@@ -26,7 +26,7 @@ func TestRealWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	books := 0
-	prints := map[string]string{} // by what the key ends with
+	prints := map[string]string{} // by the key's suffix
 	for page, err := range s3.Store.List(context.Background(), "fixtures", "", "") {
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestOneRequestForASmallBook(t *testing.T) {
 	}
 }
 
-// What was found in one file does not change as the next are read into the same memory.
+// The result for one file does not change when the next files are read into the same buffer.
 func TestResultsAreTheirOwn(t *testing.T) {
 	book := func(title string, pages int) []byte {
 		return testkit.Comic(t, pages, 5, "<Title>"+title+"</Title><Summary>"+strings.Repeat(title, 99)+"</Summary>")

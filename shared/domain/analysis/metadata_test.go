@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// sidecar reads a package document of some metadata.
+// sidecar reads a package document with the given metadata.
 func sidecar(t *testing.T, metadata string) *analysis.Sidecar {
 	t.Helper()
 	s, err := analysis.ReadSidecar([]byte("<package><metadata>"+metadata+"</metadata></package>"), "metadata.opf", epub.Limits{})
@@ -21,7 +21,7 @@ func sidecar(t *testing.T, metadata string) *analysis.Sidecar {
 	return s
 }
 
-// Who wrote a book is its writer, as of a comic. Who made the file is none of its people.
+// The author of a book is its writer, as for a comic. Makers of the file are ignored.
 func TestPeople(t *testing.T) {
 	for metadata, want := range map[string]string{
 		`<dc:creator>A</dc:creator><dc:creator opf:role="aut" opf:file-as="B, X">X B</dc:creator><dc:creator opf:role="marc:relators:ill">C</dc:creator>`: "A writer, X B writer (B, X), C illustrator",
@@ -49,7 +49,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// A tag that names no language is not wrong, and no language of the book.
+// A tag that names no language is valid, but sets none.
 func TestNoLanguage(t *testing.T) {
 	for _, c := range []struct {
 		metadata, want string
@@ -65,7 +65,7 @@ func TestNoLanguage(t *testing.T) {
 	}
 }
 
-// A number may be negative, as that of an issue before the first.
+// A number may be negative, for an issue before the first.
 func TestNegativeNumber(t *testing.T) {
 	res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<Number>-1</Number>"))
 	if m := res.Metadata; res.Number == nil || *res.Number != -1 || m.Number != "-1" || *m.Chapter != -1 || *m.SeriesPosition != -1 {
@@ -73,7 +73,7 @@ func TestNegativeNumber(t *testing.T) {
 	}
 }
 
-// A book has one link to what ComicInfo names; further addresses stay in the free part of the record.
+// A book has one link from ComicInfo; further addresses go to the custom metadata.
 func TestSeveralAddresses(t *testing.T) {
 	for web, want := range map[string]string{
 		"https://a.example/1": "https://a.example/1 map[]",
@@ -86,7 +86,7 @@ func TestSeveralAddresses(t *testing.T) {
 	}
 }
 
-// What GTIN says is an ISBN, another number or, where its check digit does not fit, a warning.
+// GTIN is an ISBN, another number or, with a wrong check digit, a warning.
 func TestGTIN(t *testing.T) {
 	for gtin, want := range map[string]string{
 		"978-0-7653-5038-1": `["9780765350381"] {"comicinfo":{"gtin":"978-0-7653-5038-1"}} `,

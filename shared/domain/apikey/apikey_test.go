@@ -51,8 +51,8 @@ func with(c *testkit.Client, header, value string) *testkit.Client {
 	return &other
 }
 
-// TestUseIsNotedWithoutWaiting answers a request of a key while another one of it, which has noted the use, is under
-// way.
+// TestUseIsNotedWithoutWaiting serves a request with a key while another one, which has recorded its use, is still
+// running.
 func TestUseIsNotedWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -107,7 +107,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the secret is in the database: %d, %v", inDatabase, err)
 	}
 
-	// The same key by every way in; it may read and nothing else.
+	// The same key works in every form; it may only read.
 	for _, c := range []*testkit.Client{with(u, "X-API-Key", key), with(u, "Authorization", "Bearer "+key)} {
 		list := c.Do("GET", path, nil).Want(200)
 		if got := list.Map(); got["total"] != 1.0 || strings.Contains(string(list.Body), key) {
@@ -126,7 +126,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("record: %v", record)
 	}
 
-	// Only what is sent changes, by both methods; null clears.
+	// Only the sent fields change, with both methods; null clears.
 	if m = u.Do("PUT", at, `{"name":"Other","expires_at":"2099-01-02T03:04:05+02:00"}`).Want(200).Map(); m["name"] != "Other" || m["expiresAt"] != "2099-01-02T01:04:05Z" || len(m["permissions"].([]any)) != 2 {
 		t.Errorf("after PUT: %v", m)
 	}
@@ -175,7 +175,7 @@ func TestKeyInput(t *testing.T) {
 		{"permissions", `{"name":"k","permissions":"BooksRead"}`},
 		{"expiresAt", `{"name":"k","expiresAt":"2020-01-01T00:00:00Z"}`},
 		{"expiresAt", `{"name":"k","expiresAt":"soon"}`},
-		{"expiresAt", `{"name":"k","expiresAt":"9999-12-31T23:59:59-14:00"}`}, // in UTC, as it is shown, of a year that JSON has not
+		{"expiresAt", `{"name":"k","expiresAt":"9999-12-31T23:59:59-14:00"}`}, // in UTC, as in responses, this is a year that JSON cannot represent
 	} {
 		for _, do := range [][2]string{{"POST", path}, {"PATCH", path + "/" + k.ID}} {
 			var p struct{ Details []struct{ Field string } }
@@ -193,7 +193,7 @@ func TestKeyInput(t *testing.T) {
 	u.Do("PATCH", path+"/"+k.ID, `{"isActive":null}`).Want(400)
 	var made atomic.Int32
 	var all sync.WaitGroup
-	for range 8 { // several at once do not all find room for the last
+	for range 8 { // concurrent requests cannot exceed the limit
 		all.Go(func() {
 			for u.Do("POST", path, `{"name":"k"}`).Status == 201 {
 				made.Add(1)
@@ -233,7 +233,7 @@ func TestNoMoreThanOneself(t *testing.T) {
 	}
 	byKey.Do("DELETE", path+"/"+small.ID, nil).Want(403) // no ApiKeysDelete
 
-	// Nor does it give a greater key back what it had.
+	// Nor can it restore a more powerful key.
 	great := create(t, u, `{"name":"great","permissions":["BooksWrite"],"expiresAt":"2098-01-01T00:00:00Z"}`)
 	forever := create(t, u, `{"name":"forever","permissions":["BooksRead"]}`)
 	for _, id := range []string{great.ID, forever.ID} {
@@ -245,7 +245,7 @@ func TestNoMoreThanOneself(t *testing.T) {
 	byKey.Do("PATCH", path+"/"+forever.ID, `{"isActive":true,"expiresAt":"2099-01-01T00:00:00Z"}`).Want(200)
 	u.Do("PATCH", path+"/"+great.ID, `{"isActive":true,"expiresAt":null}`).Want(200)
 
-	// Nor does it give a key what would outlive it.
+	// Nor can it grant permissions to a key that outlives it.
 	lasting := create(t, u, `{"name":"lasting","permissions":["ApiKeysRead","ApiKeysWrite"]}`)
 	byKey.Do("PATCH", path+"/"+lasting.ID, `{"permissions":["ApiKeysRead","BooksRead"]}`).Want(403)
 	byKey.Do("PATCH", path+"/"+lasting.ID, `{"permissions":["ApiKeysRead"]}`).Want(200)

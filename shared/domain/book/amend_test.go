@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// line is values with spaces between.
+// line joins values with spaces.
 func line(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
 
 func TestPeopleAmendMetadata(t *testing.T) {
@@ -146,7 +146,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	}
 }
 
-// editing is a server that has a series of n books, somebody who may change them, and their paths.
+// editing returns a server with a series of n books, a user who may change them, and their paths.
 func editing(t *testing.T, n int) (*testkit.Server, *testkit.Client, []string) {
 	t.Helper()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
@@ -161,7 +161,7 @@ func editing(t *testing.T, n int) (*testkit.Server, *testkit.Client, []string) {
 	return s, s.User(t, "one", "maintainer"), paths
 }
 
-// Year, month and day may be changed one by one: what they name together need not be a day.
+// Year, month and day may be changed separately: together they need not form a date.
 func TestNoReleaseDateWithoutSuchADay(t *testing.T) {
 	t.Parallel()
 	_, me, paths := editing(t, 1)
@@ -190,7 +190,7 @@ func TestNamesAreTrimmed(t *testing.T) {
 	}
 }
 
-// The title to sort by that a file names is the one of its own title.
+// A titleSort in the file belongs to the file's title.
 func TestNewTitleIsSortedByItself(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 1)
@@ -225,7 +225,7 @@ func TestBooksAreSortedBySingleSpaces(t *testing.T) {
 	}
 }
 
-// Lists are searched for titles with composed letters, as scans store them.
+// Search text is normalized to NFC, as scans store titles.
 func TestTypedTitlesAreComposed(t *testing.T) {
 	t.Parallel()
 	_, me, paths := editing(t, 1)
@@ -242,7 +242,7 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 	}
 }
 
-// A client may send back the whole record that it was shown.
+// A client may send back the whole record that it received.
 func TestRecordSentBackIsTheSame(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 2)

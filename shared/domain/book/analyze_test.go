@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// tasks are the books of the tasks of a tenant, with force where it is set, in order.
+// tasks returns the books of a tenant's tasks in order, marked with ! if force is set.
 func tasks(t *testing.T, s *testkit.Server, tenant uuid.UUID) (out []string) {
 	t.Helper()
 	err := s.DB.Owner.Pool().QueryRow(context.Background(), `select coalesce(array_agg(b.title || case when (t.params->>'force')::boolean then '!' else '' end order by b.title), '{}')
@@ -23,8 +23,8 @@ func tasks(t *testing.T, s *testkit.Server, tenant uuid.UUID) (out []string) {
 	return out
 }
 
-// mixed are an analysed book, a new one, one that cannot be read and one whose file is gone, in this order, and another
-// tenant's.
+// mixed creates an analysed book, a new one, an unreadable one and one whose file is gone, in this order, and one of
+// another tenant.
 func mixed(t *testing.T, s *testkit.Server) (ids []uuid.UUID) {
 	t.Helper()
 	_, ids = series(t, s, s.One, library(t, s, s.One, "comics"), "A", 4)

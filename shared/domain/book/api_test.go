@@ -159,13 +159,13 @@ func TestListsOfReading(t *testing.T) {
 	}
 }
 
-// Every list has the same members in whatever order, and where sort names one it is that of the list of all books.
+// Every list has the same members in any order; with sort, its order is that of the list of all books.
 func TestEveryListIsSorted(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { routes(a, d); book.ErrorRoutes(a, d, nil) })
 	me := s.User(t, "one", "reader")
 	comics := library(t, s, s.One, "comics")
-	for i, name := range []string{"A", "B", "C", "D"} { // with equal numbers, sizes and pages: the ids decide
+	for i, name := range []string{"A", "B", "C", "D"} { // numbers, sizes and pages are equal: the ids decide
 		_, books := series(t, s, s.One, comics, name, 4)
 		read(t, s, me, books[0], true, 50-i)
 		read(t, s, me, books[3], i%2 == 0, 20+i)
@@ -181,7 +181,7 @@ func TestEveryListIsSorted(t *testing.T) {
 		if len(own) < 2 {
 			t.Fatalf("%s: %v", path, own)
 		}
-		ascending := slices.Clone(own) // a direction without a field is one of the lists of what is new
+		ascending := slices.Clone(own) // a direction without a field applies to the list of new books
 		if strings.HasSuffix(path, "/recently-added") {
 			slices.Reverse(ascending)
 		}
@@ -239,7 +239,7 @@ func TestRecord(t *testing.T) {
 	exec(t, s, "insert into genre (tenant_id, id, name) values ($1, $2, 'Drama')", s.One, genre)
 	exec(t, s, "insert into series_genre (tenant_id, series_id, genre_id) values ($1, $2, $3)", s.One, sid, genre)
 	exec(t, s, "insert into tag (tenant_id, id, name) values ($1, $2, 'seen')", s.One, tag)
-	if of := me.Do("GET", one, nil).Want(200).Map(); len(of["genres"].([]any)) != 0 { // that is its series'
+	if of := me.Do("GET", one, nil).Want(200).Map(); len(of["genres"].([]any)) != 0 { // it belongs to the series
 		t.Errorf("genres %v", of["genres"])
 	}
 	exec(t, s, "insert into book_genre (tenant_id, book_id, genre_id) values ($1, $2, $3)", s.One, bs[0], genre)
@@ -410,8 +410,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Who says that a series is read from the left means its books too, whatever their files say: readers set and lock it
-// so.
+// A locked reading direction of a series overrides that of its books' files.
 func TestReadingDirection(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -94,7 +94,8 @@ func TestPeopleChangeBooks(t *testing.T) {
 	}
 }
 
-// A worker writes the book and then its metadata: who locks a field in between waits, or the two would differ for good.
+// A worker writes the book and then its metadata: locking a field in between must wait, or the two would differ
+// permanently.
 func TestLockWaitsForAWorker(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 1)
@@ -124,13 +125,13 @@ func TestLockWaitsForAWorker(t *testing.T) {
 	}
 }
 
-// Titles that are made of the series, the volume and the chapter (series_name) are to have new ones too.
+// Titles made from series, volume and chapter (series_name) are renewed, too.
 func TestNewVolumeRenamesTheBook(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 2)
 	for i, c := range []struct {
 		strategy, method, path, body string
-		tasks                        int // that wait, of the series
+		tasks                        int // pending ones of the series
 	}{
 		{"filename", "PATCH", "", `{"volume":5}`, 0}, {"series_name", "PATCH", "", `{"volume":5}`, 0}, {"series_name", "PATCH", "", `{"number":5}`, 0},
 		{"series_name", "PATCH", "", `{"chapter":1.5}`, 1}, {"series_name", "PATCH", "/metadata", `{"volume":6}`, 1}, {"series_name", "PUT", "/metadata", `{"volume":6}`, 1},

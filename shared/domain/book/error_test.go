@@ -54,7 +54,7 @@ func TestBooksThatCannotBeRead(t *testing.T) {
 		t.Errorf("%d: %+v", l.Total, l.Data[0])
 	}
 	c.Do("GET", "/api/v1/books/errors?errorType=bad", nil).Want(400)
-	// The counts are those of the library or series, whichever kind and page of it is listed.
+	// The counts cover the whole library or series, whichever error type and page is listed.
 	for query, want := range map[string]map[string]int{
 		"": {"encrypted": 88, "killed": 90}, "?errorType=timeout": {"encrypted": 88, "killed": 90}, "?page=9&errorType=killed": {"encrypted": 88, "killed": 90},
 		"?libraryId=" + libraries[0].String(): {"encrypted": 29, "killed": 30}, "?seriesId=" + libraries[1].String() + "&errorType=killed": {"encrypted": 59, "killed": 60},

@@ -14,8 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The day that a book came out follows its metadata, whoever writes that, and books of before it was kept get it in
-// steps.
+// The release day follows the metadata, whoever writes it; older books get it in batches.
 func TestReleaseDay(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
@@ -52,12 +51,12 @@ func TestReleaseDay(t *testing.T) {
 	}
 	all()
 
-	exec(t, s, "update book set release_day = null, updated_at = 'epoch'") // as it was before
+	exec(t, s, "update book set release_day = null, updated_at = 'epoch'") // the state before the migration
 	exec(t, s, "insert into release_fill (tenant_id) values ($1), ($2)", s.One, s.Two)
-	exec(t, s, "update book set release_day = 1 where id = $1", books[1]) // cannot be, and is mended
+	exec(t, s, "update book set release_day = 1 where id = $1", books[1]) // invalid, and repaired
 	fill := book.Fill
 	fill.AtOnce = 2
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run has nothing to do
 		if err := fill.Run(t.Context(), s.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func TestFilterFields(t *testing.T) {
 	exec(t, s, "update book set format = 'epub', created_at = '2020-02-03T04:05:06Z', page_count = 300 where id = $1", b[0])
 	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) values ($1, $2, '{"summary": "Of a hare", "bookType": "novel"}')`, s.One, b[0])
 
-	exec(t, s, "update book set key = U&'A\\0308rger/1.cbz' where id = $1", a[1]) // not composed
+	exec(t, s, "update book set key = U&'A\\0308rger/1.cbz' where id = $1", a[1]) // not NFC
 	exec(t, s, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'C')", s.One, comics)
 	exec(t, s, "insert into collection_member (tenant_id, id, collection_id, book_id, place) values ($1, $2, $2, $3, 1)", s.One, comics, a[1])
 

@@ -43,7 +43,7 @@ func series(t testing.TB, s *testkit.Server, tenant, library uuid.UUID, name str
 	return id, books
 }
 
-// read gives a user progress in a book, minutes ago.
+// read sets a user's progress in a book at some minutes ago.
 func read(t testing.TB, s *testkit.Server, c *testkit.Client, book uuid.UUID, completed bool, minutes int) {
 	t.Helper()
 	exec(t, s, `insert into progress (tenant_id, account_id, book_id, id, current_page, completed, completed_at, updated_at)
@@ -52,13 +52,13 @@ func read(t testing.TB, s *testkit.Server, c *testkit.Client, book uuid.UUID, co
 		c.Tenant, c.ID, book, completed, minutes)
 }
 
-// ids are the ids of a list answer, in order, and its total.
+// ids returns the ids in a list response in order, and the total.
 func ids(t testing.TB, r *testkit.Response) ([]uuid.UUID, int) {
 	t.Helper()
 	var page struct {
 		Data []struct {
 			ID   uuid.UUID
-			Book struct{ ID uuid.UUID } // of a list of errors
+			Book struct{ ID uuid.UUID } // in a list of errors
 		}
 		Total int
 	}
@@ -73,7 +73,7 @@ func ids(t testing.TB, r *testkit.Response) ([]uuid.UUID, int) {
 	return out, page.Total
 }
 
-// titles are the titles of a list answer, and its total.
+// titles returns the titles in a list response, and the total.
 func titles(t testing.TB, r *testkit.Response) ([]string, int) {
 	t.Helper()
 	var page struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A book shows what KOReader calls its file, of the version that it has now.
+// A book shows KOReader's hash of its current file.
 func TestKOReaderHash(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The lists of a library are those of all books, with the library in the path.
+// The lists of a library are the lists of all books with the library in the path.
 func TestListsOfALibrary(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -32,7 +32,7 @@ func TestListsOfALibrary(t *testing.T) {
 		{"?sort=number,desc&pageSize=2", "A 4,A 3", "B 3,B 2", 5},
 		{"?sort=title&order=desc&page=2&page_size=2", "A 3,A 2", "B 1", 5},
 		{"?seriesId=" + a.String() + "&order=desc", "A 4,A 3,A 2,A 1", "", 4},
-		{"?libraryId=" + foreign.String() + "&pageSize=1", "A 1", "B 1", 5}, // the one in the path counts
+		{"?libraryId=" + foreign.String() + "&pageSize=1", "A 1", "B 1", 5}, // the id in the path takes precedence
 		{"/in-progress", "A 2", "", 1},
 		{"/on-deck", "", "B 2", 0},
 		{"/recently-read", "A 2,A 1", "B 1", 2},
@@ -73,7 +73,7 @@ func TestListsOfALibrary(t *testing.T) {
 	me.Do("GET", "/api/v1/libraries/x/books", nil).Want(400)
 }
 
-// The books before and after each one are those of the list of its series.
+// The neighbours of each book match the list of its series.
 func TestAdjacent(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -82,8 +82,8 @@ func TestAdjacent(t *testing.T) {
 	_, as := series(t, s, s.One, comics, "A", 12)
 	_, alone := series(t, s, s.One, comics, "B", 1)
 	_, nameless := series(t, s, s.One, comics, "C", 3)
-	exec(t, s, "update book set number = 5 where id = any($1)", as[5:7])                                      // three have one number
-	exec(t, s, "update book set number = 3, title_sort = 'same', title = 'same' where id = any($1)", as[2:4]) // and two all but the id
+	exec(t, s, "update book set number = 5 where id = any($1)", as[5:7])                                      // three share a number
+	exec(t, s, "update book set number = 3, title_sort = 'same', title = 'same' where id = any($1)", as[2:4]) // and two share everything but the id
 	exec(t, s, "update book set number = null where id = any($1)", as[9:12])
 	exec(t, s, "update book set number = null where id = any($1)", nameless)
 	exec(t, s, "update book set deleted_at = now() where id = any($1)", []uuid.UUID{as[7], as[10]})
@@ -107,7 +107,7 @@ func TestAdjacent(t *testing.T) {
 			if last != (got.Next == nil) || !last && got.Next.ID != list.Data[i+1].ID {
 				t.Errorf("after book %d of %d: %v", i, len(list.Data), got.Next)
 			}
-			if m := r.Map(); len(m) != 2 { // null at the ends, not left out
+			if m := r.Map(); len(m) != 2 { // null at the ends, not omitted
 				t.Errorf("book %d: members %v", i, keysOf(m))
 			}
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// In every order, and with full records, a user from whom series are hidden is shown the others alone, on pages of
-// which the last is the last.
+// In every order, and with full records, a user from whom series are hidden sees only the others, with correct paging.
 func TestOrdersHide(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Orders by what is beside the books: their series, their files, what the caller has read, and when they came out.
+// Orders by data beside the books: series, files, the caller's progress, and release day.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -64,7 +64,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// In every order each book is on one page, also of those that are the same in it.
+// In every order each book is on exactly one page, even if several have equal keys.
 func TestPagesOfOrders(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -104,7 +104,7 @@ func TestPagesOfOrders(t *testing.T) {
 	}
 }
 
-// With full, what a list says of a book is what its record says; without, it is less.
+// With full, a list contains the same data as the book's record; without, less.
 func TestFullLists(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

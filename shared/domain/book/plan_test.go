@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// No list may read a table from end to end: with 890,000 books that is a second.
+// No list may scan a whole table: with 890,000 books that takes a second.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The books of a series are listed as its slice lists them; of one that is not there, or another tenant's, nothing is.
+// The books of a series are listed as package series does; a missing or another tenant's series has none.
 func TestBooksOfASeries(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {

@@ -13,8 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// shelf is a library with a series of three books: one as comics are, one that is read as a file, one whose file is
-// gone.
+// shelf is a library with a series of three books: a comic, an e-book, and one whose file is gone.
 type shelf struct {
 	library, series uuid.UUID
 	books           []uuid.UUID
@@ -41,7 +40,7 @@ func newShelf(t testing.TB, s *testkit.Server, tenant uuid.UUID, title string) s
 	return sh
 }
 
-// atom is what the tests read of a feed.
+// atom is the part of a feed that the tests read.
 type atom struct {
 	ID      string     `xml:"id"`
 	Title   string     `xml:"title"`
@@ -86,7 +85,7 @@ func read(t testing.TB, c *testkit.Client, path, kind string) (a atom) {
 	return a
 }
 
-// links are rel and address of each link.
+// links maps rel to the address of each link.
 func links(all []atomLink) map[string]string {
 	out := map[string]string{}
 	for _, l := range all {

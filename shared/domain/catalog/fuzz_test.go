@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzFeed writes titles and summaries as files have them: both documents can be read, and say the same.
+// FuzzFeed writes titles and summaries from files: both formats are readable, and equal.
 func FuzzFeed(f *testing.F) {
 	for _, seed := range [][2]string{{"Nine", "Of a hare"}, {"]]><script>alert(1)</script>", "<![CDATA[ & &amp; &#0;"}, {"a\x00b\x1f\r\n\t", "\xff\xfe\xed\xa0\x80"},
 		{"\u202eevil\u2028", "\ufffe\uffff\U0010ffff"}, {`"'\`, "{{.}} ${x}"}} {
@@ -53,14 +53,14 @@ func FuzzFeed(f *testing.F) {
 		if strings.ContainsAny(w.Body.String(), "<>&") {
 			t.Errorf("a page that shows it as HTML would run it: %q", w.Body)
 		}
-		whole := func(s string) string { return strings.Map(func(r rune) rune { return r }, s) } // what is no UTF-8 is U+FFFD
+		whole := func(s string) string { return strings.Map(func(r rune) rune { return r }, s) } // invalid UTF-8 becomes U+FFFD
 		if got := opds2.Groups[1].Publications[0].Metadata; got.Title != whole(title) || got.About != whole(summary) {
 			t.Errorf("%q, %q, want %q, %q", got.Title, got.About, title, summary)
 		}
 	})
 }
 
-// inXML is what stands for a character that XML 1.0 has not.
+// inXML returns the replacement for a character that XML 1.0 does not allow.
 func inXML(r rune) rune {
 	if r == '\t' || r == '\n' || r == '\r' || r >= 0x20 && r <= 0xd7ff || r >= 0xe000 && r <= 0xfffd || r >= 0x10000 && r <= 0x10ffff {
 		return r

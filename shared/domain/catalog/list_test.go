@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Collections lead to their series and read lists to their books, in both versions, each in its own order.
+// Collections link to their series and read lists to their books, in both versions, each in its own order.
 func TestCollections(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, catalog.Routes)
@@ -30,7 +30,7 @@ func TestCollections(t *testing.T) {
 	made("series", "All", `{"title": {"operator": "isNotNull"}}`)
 	list := made("books", "To read", nil, ten.books[1], nine.books[2], nine.books[0])
 
-	root := read(t, me, "/opds/", "navigation") // as somebody typed it
+	root := read(t, me, "/opds/", "navigation") // as typed by a user
 	me.Do("GET", "/opds/v2/", nil).Want(200)
 	me.Do("GET", "/opds//", nil).Want(404)
 	all := read(t, me, links(root.Entries[1].Links)["subsection"], "navigation")

@@ -153,7 +153,7 @@ func TestOPDS2(t *testing.T) {
 	if books := read2(t, s.Key(t, admin, auth.BooksRead), "/opds/v2/search?query=nine"); len(books.Groups) != 1 || books.Groups[0].Metadata.Title != "Books" {
 		t.Errorf("who may not read series finds %+v", books)
 	}
-	// A feed has at least one list, though there is nothing in it (the schema of OPDS 2.0).
+	// A feed has at least one list, even if it is empty (the schema of OPDS 2.0).
 	empty := s.User(t, "two", "reader")
 	for path, list := range map[string]string{"/opds/v2/libraries": `"navigation":[]`, "/opds/v2/recent": `"publications":[]`, "/opds/v2/search?query=eleven": `"groups":[]`} {
 		if r := empty.Do("GET", path, nil).Want(200); !strings.Contains(string(r.Body), list) || strings.Count(string(r.Body), "[]") != 1 {

@@ -13,13 +13,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// kind is what the tests know of collections and of read lists.
+// kind is what differs between collections and read lists in the tests.
 type kind struct{ path, members, ids, count string }
 
 var kinds = []kind{{"/api/v1/collections", "/series", "seriesIds", "seriesCount"}, {"/api/v1/readlists", "/books", "bookIds", "bookCount"}}
 
-// things are three series A, B and C of years that fall, with the books a, b and c; what a collection has of a name,
-// and what a read list has.
+// things are three series A, B and C with descending years, and the books a, b and c.
 type things map[string]uuid.UUID
 
 func (th things) of(k kind, names string) (ids []string) {
@@ -59,7 +58,7 @@ func create(t testing.TB, c *testkit.Client, k kind, body string) string {
 	return k.path + "/" + c.Do("POST", k.path, body).Want(201).Map()["id"].(string)
 }
 
-// titles are the members of one, in order.
+// titles returns the members in order.
 func titles(t testing.TB, c *testkit.Client, path string) (out string) {
 	t.Helper()
 	var page struct {
@@ -98,7 +97,7 @@ func TestMembers(t *testing.T) {
 		me.Do("POST", members, th.body(k, "BA")).Want(200)
 		own := "ABC"
 		if k.ids == "bookIds" {
-			own = "CBA" // as they came out
+			own = "CBA" // by release
 		}
 		is("", own)
 		is("?sort=manual", "CAB")
@@ -166,7 +165,7 @@ func TestGoneMembers(t *testing.T) {
 	}
 }
 
-// Who orders the members that they see leaves the hidden ones among them where they are.
+// Ordering the visible members keeps the hidden ones in their places.
 func TestOrderAroundTheHidden(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, collection.Routes)
@@ -197,7 +196,7 @@ func TestOrderAroundTheHidden(t *testing.T) {
 		limited.Do("PUT", at, th.body(k, "CA")).Want(204)
 		is(limited, "CA")
 		is(me, "CBA")
-		// What they add comes behind the hidden ones.
+		// New members come after the hidden ones.
 		for range 10 {
 			me.Do("DELETE", at+"/"+strings.Trim(th.of(k, "A")[0], `"`), nil).Want(204)
 			limited.Do("POST", at, th.body(k, "A")).Want(200)
@@ -210,7 +209,7 @@ func TestOrderAroundTheHidden(t *testing.T) {
 	}
 }
 
-// Who makes a collection automatic frees it of all members that were chosen, also of those that they do not see.
+// Making a collection automatic removes all chosen members, including hidden ones.
 func TestAutomaticForgetsTheHidden(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, collection.Routes)
@@ -229,7 +228,7 @@ func TestAutomaticForgetsTheHidden(t *testing.T) {
 	}
 }
 
-// A read list is in the order in which its books came out, to the day, and what is not known follows by title.
+// A read list is ordered by release day; books without one follow by title.
 func TestAsReleased(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, collection.Routes)
@@ -279,7 +278,7 @@ func TestAutomatic(t *testing.T) {
 		}
 		me.Do(c[0], at+c[1], body).Want(409)
 	}
-	// Nobody orders what meets a condition.
+	// An automatic collection cannot be ordered manually.
 	ordered := create(t, me, k, `{"name":"Ordered","ordered":true}`)
 	for _, c := range [][3]string{{"POST", k.path, `{"name":"Both","ordered":true,"condition":{"title":{"operator":"is","value":"C"}}}`}, {"PATCH", at, `{"ordered":true}`},
 		{"PATCH", ordered, `{"condition":{"title":{"operator":"is","value":"C"}}}`}, {"PATCH", at, `{"ordered":true,"condition":{"title":{"operator":"is","value":"C"}}}`}} {
@@ -290,7 +289,7 @@ func TestAutomatic(t *testing.T) {
 	me.Do("PATCH", ordered, `{"condition":{"title":{"operator":"is","value":"C"}},"ordered":false}`).Want(200)
 	me.Do("PATCH", ordered, `{"condition":null,"ordered":true}`).Want(200)
 	me.Do("PATCH", at, `{"ordered":false,"summary":"s"}`).Want(200)
-	s.DB.Exec(t, "update collection set ordered = true where name = 'Old'") // by a former version
+	s.DB.Exec(t, "update collection set ordered = true where name = 'Old'") // by a previous version
 	if m := me.Do("PATCH", at, `{"summary":"t"}`).Want(200).Map(); m["summary"] != "t" || m["automatic"] != true {
 		t.Errorf("changed: %v", m)
 	}
@@ -369,7 +368,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Changes at once of different fields all stay, and what becomes automatic keeps no members.
+// Concurrent changes of different fields all stay, and a list that becomes automatic keeps no members.
 func TestChangesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, collection.Routes)
@@ -397,7 +396,7 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 }
 
-// Many at once lose nothing and do not stop each other.
+// Concurrent changes lose nothing and do not block each other.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, collection.Routes)

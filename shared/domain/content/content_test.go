@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// An entry that says of itself to be small, and whose packed bytes are many, is refused before they are read: they
-// would have to lie in memory.
+// An entry with a small declared size but many compressed bytes is rejected before reading: they would have to fit in
+// memory.
 func TestPackedBytesAreBounded(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -35,8 +35,8 @@ func TestPackedBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A page of a document that cannot be drawn keeps nobody from the others. What is not of one page ends the walk, and so
-// do pages that take too long, after some.
+// A page that cannot be drawn does not block the others. An error of the whole document ends the walk, and so do
+// several pages that time out.
 func TestPagesThatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	store := blob.Config{LibraryEndpoint: "http://localhost", Region: "us-east-1", PathStyle: true}.Library()

@@ -16,7 +16,7 @@ import (
 
 func routes(a *httpapi.API, d *db.DB) { cover.Routes(a, d, nil) }
 
-// shelf is a library with a series of two books, of which one's file is gone.
+// shelf is a library with a series of two books; the file of one is gone.
 type shelf struct{ library, series, book, gone uuid.UUID }
 
 func newShelf(t *testing.T, s *testkit.Server, tenant uuid.UUID) shelf {
@@ -35,7 +35,7 @@ func newShelf(t *testing.T, s *testkit.Server, tenant uuid.UUID) shelf {
 	return f
 }
 
-// shown is a task as type, params, and what it is about.
+// shown returns the type, params and target of a task.
 func shown(t *testing.T, s *testkit.Server, id any) string {
 	t.Helper()
 	var out string
@@ -97,7 +97,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s %v asked twice: %v, %v", c.path, c.body, first, again)
 		}
 	}
-	// The same by another way, and ids in another order, are the same task.
+	// The same request by another route, or with ids in another order, yields the same task.
 	for _, c := range []struct {
 		path string
 		body any

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// before is when the clocks of these tests begin: a minute before noon.
+// before is where the clocks of these tests start: a minute before noon.
 var before = time.Date(2026, 5, 1, 11, 59, 0, 0, time.UTC)
 
 const books, series = "thumbnail.book_cron_schedule", "thumbnail.series_cron_schedule"
@@ -32,7 +32,7 @@ func TestSchedule(t *testing.T) {
 	}{
 		{"the schedules are met", nil, 0, 0},
 		{"half a minute", nil, 30 * time.Second, 1},
-		{"its task still waits", nil, 30 * time.Second, 1}, // that of noon
+		{"its task still waits", nil, 30 * time.Second, 1}, // the one from noon
 		{"the series", end, 30 * time.Minute, 2},
 		{"at once again", end, 0, 0},
 		{"the scheduler was away for days: each once", nil, 60 * time.Hour, 3},
@@ -62,7 +62,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// The schedules are those of the tenant's clock, from the moment on at which a scheduler finds its time zone set.
+// Schedules use the tenant's time zone from when a scheduler sees that it was set.
 func TestTimeZone(t *testing.T) {
 	t.Parallel()
 	p, now := testkit.DB(t), before
@@ -101,7 +101,7 @@ func TestSeveralSchedulersQueueOneTask(t *testing.T) {
 		p.Set(t, tenant, books, "0 0 * * *")
 		p.Set(t, tenant, series, "0 0 * * *")
 	}
-	for _, want := range []int{0, 4} { // the first day the schedules are met
+	for _, want := range []int{0, 4} { // schedules are seen for the first time
 		now = now.Add(24 * time.Hour)
 		var mu sync.Mutex
 		var schedulers sync.WaitGroup

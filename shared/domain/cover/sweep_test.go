@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// sweepRig is a media bucket and tenants. Its clock goes on from when the objects were stored.
+// sweepRig is a media bucket with tenants. Its clock continues from when the objects were stored.
 type sweepRig struct {
 	t     *testing.T
 	db    *testkit.Databases
@@ -69,7 +69,7 @@ func (s shelf) addBook(fingerprint string) uuid.UUID {
 	return id
 }
 
-// addPicture is one beside the books of a series; without a fingerprint nobody has read it yet.
+// addPicture adds a picture beside the books of a series; without a fingerprint it is unread.
 func (s shelf) addPicture(path, name, fingerprint string) {
 	s.t.Helper()
 	s.db.Exec(s.t, `insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at, document)
@@ -77,7 +77,7 @@ func (s shelf) addPicture(path, name, fingerprint string) {
 		s.tenant, path, name, fingerprint)
 }
 
-// cover is the key of one in the size that is set when nobody has set any.
+// cover returns the key of a cover in the default size.
 func (s shelf) cover(of uuid.UUID, fingerprint string) string {
 	return Key(s.tenant, of, s.secret, fingerprint, 400, 85)
 }
@@ -107,7 +107,7 @@ func (r *sweepRig) stored(prefix string) (keys []string) {
 	return keys
 }
 
-// is compares what is stored below a prefix.
+// is compares the objects below a prefix.
 func (r *sweepRig) is(prefix string, want ...string) {
 	r.t.Helper()
 	want = slices.Sorted(slices.Values(want))
@@ -116,7 +116,7 @@ func (r *sweepRig) is(prefix string, want ...string) {
 	}
 }
 
-// after lets time pass and sweeps.
+// after advances the clock and sweeps.
 func (r *sweepRig) after(d time.Duration) error {
 	r.now = r.now.Add(d)
 	return Sweep(r.t.Context(), r.db.System, r.media, "media", r.now)
@@ -129,7 +129,7 @@ func (r *sweepRig) mustAfter(d time.Duration) {
 	}
 }
 
-// lists counts the listings of the bucket since the last call, by what they list.
+// lists returns the listings of the bucket since the last call.
 func (r *sweepRig) lists() (out []string) {
 	for _, q := range r.s3.Counter.Reset() {
 		if strings.Contains(q.Query, "list-type=2") {
@@ -141,7 +141,7 @@ func (r *sweepRig) lists() (out []string) {
 
 var listed = regexp.MustCompile(`(?s)<Contents>.*?</Contents>`)
 
-// inPagesOf has the store list n keys at a time, and behind the first of them fail for a tenant.
+// inPagesOf makes the store list n keys at a time, and fail after the first page for a tenant.
 func (r *sweepRig) inPagesOf(n int, failing uuid.UUID) {
 	var mu sync.Mutex
 	var keys []string
@@ -195,7 +195,7 @@ func TestSweepDeletesWhatNothingShows(t *testing.T) {
 	}
 	two := r.shelf("two")
 	others := two.addBook("now")
-	drop = append(drop, one.cover(others, "now")) // nothing of this tenant
+	drop = append(drop, one.cover(others, "now")) // nothing of this tenant's
 	untouched := []string{two.cover(others, "now"), two.cover(book, "now"), two.cover(uuid.New(), "now")}
 	r.db.Exec(t, "insert into cover_sweep (tenant_id, due_at) values ($1, now() + interval '10 days')", two.tenant)
 	r.put(slices.Concat(keep, drop, untouched)...)
@@ -246,7 +246,7 @@ func TestSweepOnceADay(t *testing.T) {
 	}
 }
 
-// What fails deletes nothing, keeps no other tenant from its turn, and is tried again after an hour.
+// A failed sweep deletes nothing, does not block other tenants, and is retried after an hour.
 func TestSweepThatFails(t *testing.T) {
 	t.Parallel()
 	refuse := func(when func(*http.Request) bool) func(*sweepRig, shelf) func() {
@@ -263,7 +263,7 @@ func TestSweepThatFails(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		fail   func(*sweepRig, shelf) (mend func())
-		others bool // are swept
+		others bool // the others are swept
 	}{
 		"the listing": {func(r *sweepRig, s shelf) func() {
 			return refuse(func(q *http.Request) bool { return strings.Contains(q.URL.Query().Get("prefix"), s.tenant.String()) })(r, s)
@@ -281,7 +281,7 @@ func TestSweepThatFails(t *testing.T) {
 			r.db.Exec(r.t, "alter table cover_sweep rename to elsewhere")
 			return func() { r.db.Exec(r.t, "alter table elsewhere rename to cover_sweep") }
 		}, false},
-		"the tenant": {func(r *sweepRig, _ shelf) func() { // seen by the scheduler, and not by the statement that names its covers
+		"the tenant": {func(r *sweepRig, _ shelf) func() { // seen by the scheduler, but not by the statement that selects its covers
 			r.db.Exec(r.t, "alter policy system on tenant using (app.tenant() is null or id not in (select tenant_id from cover_sweep))")
 			return func() { r.db.Exec(r.t, "alter policy system on tenant using (true)") }
 		}, false},
@@ -308,14 +308,14 @@ func TestSweepThatFails(t *testing.T) {
 	}
 }
 
-// A cover that the store does not delete is named, and keeps nothing behind it.
+// A cover that cannot be deleted is reported, and does not block later ones.
 func TestSweepBehindWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newSweepRig(t)
 	one := r.shelf("one")
 	locked := uuid.UUID{1}
 	r.put(one.cover(locked, "now"))
-	for i := range 1000 { // with it more than one page of a listing
+	for i := range 1000 { // together more than one page of a listing
 		testkit.WriteFile(t, r.s3.Dir, "media/"+one.cover(uuid.UUID{2, byte(i >> 8), byte(i)}, "now"), nil)
 	}
 	r.s3.Keep(locked.String())
@@ -328,7 +328,7 @@ func TestSweepBehindWhatIsRefused(t *testing.T) {
 	r.is("")
 }
 
-// A sweep that fails on its way, or has no more time, goes on where it was.
+// A sweep that fails or runs out of time continues where it stopped.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newSweepRig(t)
@@ -349,7 +349,7 @@ func TestSweepGoesOn(t *testing.T) {
 	r.mustAfter(59 * time.Minute)
 	r.is("", keys[2:]...)
 	r.inPagesOf(2, uuid.Nil)
-	// Whoever has waited longer comes first; the other has its turn when there is time again.
+	// The tenant that has waited longest comes first; the other one follows when there is time.
 	r.db.Exec(t, "update cover_sweep set due_at = now() where tenant_id = $1", two.tenant)
 	r.put(two.cover(uuid.New(), "now"))
 	r.now = r.now.Add(2 * time.Minute)

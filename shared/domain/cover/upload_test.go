@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// heard are the events of covers, as the entity and its id.
+// heard collects the events of covers, as entity and id.
 type heard struct {
 	mu  sync.Mutex
 	all []string
@@ -41,7 +41,7 @@ func (h *heard) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
 	}
 }
 
-// take are those since the last time.
+// take returns the events since the last call.
 func (h *heard) take() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +54,7 @@ func picture(t *testing.T, n int) []byte { return testkit.JPEG(t, 16+n, 32, n) }
 
 func form(data []byte) testkit.Form { return testkit.Form{Member: "file", File: data} }
 
-// listed are the sources and widths of the covers of a book, with * behind the one that is shown.
+// listed returns the sources and widths of a book's covers; * marks the shown one.
 func listed(c *testkit.Client, book string) string {
 	var out []string
 	for _, v := range c.Do("GET", book+"/covers", nil).Want(200).Map()["data"].([]any) {
@@ -162,14 +162,14 @@ func TestPeopleGiveBooksCovers(t *testing.T) {
 		me.Do("POST", one+"/cover", form(picture(t, 10+i))).Want(201)
 	}
 	me.Do("POST", one+"/cover", form(picture(t, 50))).Want(409)
-	me.Do("POST", one+"/cover", form(picture(t, 10))).Want(201) // is there already
+	me.Do("POST", one+"/cover", form(picture(t, 10))).Want(201) // exists already
 	s.DB.Exec(t, "update book_cover set size = $1 where book_id = $2", 1<<30, f.book)
 	me.Do("POST", elsewhere+"/cover", form(picture(t, 2))).Want(409)
 	s.DB.Exec(t, "delete from book where id = $1", f.book)
 	me.Do("POST", elsewhere+"/cover", form(picture(t, 2))).Want(201)
 }
 
-// A cover that a plugin names is shown unless that is locked, and takes the place of the plugin's last one.
+// A plugin's cover is shown unless the cover is locked, and replaces the plugin's previous one.
 func TestPluginsGiveBooksCovers(t *testing.T) {
 	t.Parallel()
 	var h heard
@@ -195,7 +195,7 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	// What a person uploads as well is that person's, and stays.
+	// A picture that a person uploads as well becomes that person's, and stays.
 	me.Do("POST", one+"/cover", form(picture(t, 3))).Want(201)
 	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
 	var b pgx.Batch
@@ -209,7 +209,7 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 	}
 }
 
-// The bounds of all covers hold also for who uploads at once, and from whom series are hidden.
+// The limits also hold for concurrent uploads, and for users from whom series are hidden.
 func TestCoversAreBounded(t *testing.T) {
 	t.Parallel()
 	var h heard
@@ -253,7 +253,7 @@ func TestCoversAreBounded(t *testing.T) {
 	}
 	s.DB.Exec(t, "delete from book_cover where book_id <> all($1) and fingerprint <> '1'", books)
 	s.DB.Exec(t, "update book_cover set size = $1 where fingerprint = '1'", 1<<30-len(picture(t, 1))*2)
-	if n := upload(1); n != 2 { // one has it already
+	if n := upload(1); n != 2 { // one exists already
 		t.Errorf("where there is room for the bytes of one more, %d are kept", n)
 	}
 }

@@ -90,7 +90,7 @@ func TestDuplicates(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	exec("update duplicate set created_at = now() - interval '1 day' where fingerprint = 'B'")
-	for page, fingerprint := range []string{"B", "A"} { // the oldest first
+	for page, fingerprint := range []string{"B", "A"} { // oldest first
 		m := c.Do("GET", fmt.Sprint("/api/v1/duplicates?pageSize=1&page=", page+1), nil).Want(200).Map()
 		if data := m["data"].([]any); m["total"] != 2.0 || len(data) != 1 || data[0].(map[string]any)["fileHash"] != fingerprint {
 			t.Errorf("page %d: %v", page+1, m)
@@ -104,11 +104,11 @@ func TestDuplicates(t *testing.T) {
 	limited.Do("DELETE", "/api/v1/duplicates/series/"+got["A"].ID, nil).Want(403)
 	s.User(t, "one", auth.Reader).Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(403)
 	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(204)
-	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(404) // it is not there any more
+	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(404) // it no longer exists
 	if find(); len(groups()) != 1 {
 		t.Error("the dismissed group came back")
 	}
-	// A book of it goes: others than were dismissed. Of the second group one is left.
+	// A member goes: the members are no longer the dismissed ones. The second group has only one left.
 	exec("update book set deleted_at = now() where key in ('a3', 'b1')")
 	if g := groups(); len(g) != 1 || len(g["A"].BookIDs) != 2 || g["A"].ID != got["A"].ID {
 		t.Errorf("%+v", g)
@@ -118,7 +118,7 @@ func TestDuplicates(t *testing.T) {
 	}
 	c.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(204)
 	exec("update book set deleted_at = now() where key = 'a2'")
-	find() // does not forget what was dismissed while one is left
+	find() // a dismissal is kept while one is left
 	exec("update book set deleted_at = null where key = 'a2'")
 	if find(); len(groups()) != 0 {
 		t.Errorf("dismissed, and one of two was away: %+v", groups())

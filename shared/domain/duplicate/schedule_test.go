@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// planned is a database whose tenants have settings, and a clock that the test moves.
+// planned is a database whose tenants have schedules, and a clock that the test controls.
 type planned struct {
 	*testkit.Databases
 	t   *testing.T
@@ -24,7 +24,7 @@ func (p *planned) set(tenant uuid.UUID, key, value string) {
 	p.Set(p.t, tenant, "deduplication."+key, value)
 }
 
-// after is how many scans a round starts so much later.
+// after advances the clock and returns how many scans were started.
 func (p *planned) after(d time.Duration) int {
 	p.t.Helper()
 	p.now = p.now.Add(d)
@@ -60,7 +60,7 @@ func TestSchedule(t *testing.T) {
 	}{
 		{"the schedules are met", nil, 0, 0},
 		{"half a minute", nil, 30 * time.Second, 1},
-		{"its scan still waits", nil, 30 * time.Second, 1}, // that of noon
+		{"its scan still waits", nil, 30 * time.Second, 1}, // the one from noon
 		{"the same moment", p.end, 0, 0},
 		{"the scheduler was away for days: each once", nil, 60 * time.Hour, 2},
 		{"at once again", p.end, 0, 0},
@@ -112,13 +112,13 @@ func TestSeveralSchedulersStartOneScan(t *testing.T) {
 		}
 		schedulers.Wait()
 		p.end()
-		if started != day*tenants { // the first day the schedules are met
+		if started != day*tenants { // schedules are seen for the first time
 			t.Errorf("day %d: %d scans so far", day, started)
 		}
 	}
 }
 
-// A value that is no schedule keeps nobody else's from being kept.
+// An invalid schedule does not affect the others.
 func TestScheduleThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t)

@@ -41,7 +41,7 @@ type seriesPage struct {
 	TitleGroups, ExternalIDGroups, TotalGroups, TotalDuplicateSeries int
 }
 
-// shelves are libraries whose series have titles and ids elsewhere.
+// shelves are libraries whose series have titles and external ids.
 type shelves struct {
 	*testkit.Server
 	t *testing.T
@@ -59,7 +59,7 @@ func (s *shelves) library(tenant uuid.UUID, name string) uuid.UUID {
 	return id
 }
 
-// series has one book.
+// series creates a series with one book.
 func (s *shelves) series(tenant, library uuid.UUID, title string) uuid.UUID {
 	id := uuid.New()
 	s.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, $4, $4, $4, $4, $5)`, tenant, id, library, title, naming.Normalize(title))
@@ -102,7 +102,7 @@ func TestSeriesDuplicates(t *testing.T) {
 	c, other := s.User(t, "one", auth.Maintainer), s.User(t, "two", auth.Admin)
 	comics, manga := s.library(c.Tenant, "Comics"), s.library(c.Tenant, "Manga")
 	akira, colour := s.series(c.Tenant, comics, "Akira"), s.series(c.Tenant, comics, "AKIRA")
-	elsewhere := s.series(c.Tenant, manga, "Akira") // in another library: it may be meant so
+	elsewhere := s.series(c.Tenant, manga, "Akira") // in another library, which may be intended
 	s.series(c.Tenant, comics, "Akira Club")
 	gone := s.series(c.Tenant, comics, "Akíra")
 	s.exec("update book set deleted_at = now() where id = $1", gone)
@@ -130,7 +130,7 @@ func TestSeriesDuplicates(t *testing.T) {
 		t.Errorf("%+v", byTitle)
 	}
 
-	// A source that is trusted tells series of all libraries apart, or not.
+	// Only ids of trusted sources group series across libraries.
 	s.trust(c.Tenant, `["plugin:trusted"]`)
 	if res := s.find(c.Tenant); res.SeriesFound != 1 || res.SeriesRemoved != 0 {
 		t.Errorf("%+v", res)
@@ -152,7 +152,7 @@ func TestSeriesDuplicates(t *testing.T) {
 	if p := s.page(other, ""); p.Total != 0 || p.TotalGroups != 0 {
 		t.Errorf("another tenant sees %+v", p)
 	}
-	s.trust(c.Tenant, `[]`) // what is not believed any more is not shown, and the next search forgets it
+	s.trust(c.Tenant, `[]`) // groups of a source that is no longer trusted are hidden, and deleted by the next search
 	if p := s.page(c, ""); p.Total != 1 {
 		t.Errorf("%+v", p)
 	}
@@ -176,7 +176,7 @@ func TestDismissedSeriesDuplicates(t *testing.T) {
 	other.Do("DELETE", group, nil).Want(404)
 	s.User(t, "one", auth.Reader).Do("DELETE", group, nil).Want(403)
 	c.Do("DELETE", seriesURL+"/x", nil).Want(400)
-	c.Do("DELETE", "/api/v1/duplicates/"+group[len(seriesURL)+1:], nil).Want(404) // it is none of books
+	c.Do("DELETE", "/api/v1/duplicates/"+group[len(seriesURL)+1:], nil).Want(404) // it is no group of books
 	c.Do("DELETE", group, nil).Want(204)
 	c.Do("DELETE", group, nil).Want(404)
 	p := s.page(c, "")
@@ -185,7 +185,7 @@ func TestDismissedSeriesDuplicates(t *testing.T) {
 	}
 	c.Do("DELETE", seriesURL+"/"+p.Data[0].ID, nil).Want(204)
 	s.exec("update book set deleted_at = now() where id = $1", lone)
-	s.find(c.Tenant) // does not forget what was dismissed while one is left
+	s.find(c.Tenant) // a dismissal is kept while one is left
 	s.exec("update book set deleted_at = null where id = $1", lone)
 	if s.find(c.Tenant); s.page(c, "").Total != 0 {
 		t.Error("a dismissed group came back")
@@ -203,14 +203,14 @@ func TestDismissedSeriesDuplicates(t *testing.T) {
 	if p := s.page(c, ""); p.Total != 1 || p.Data[0].DuplicateCount != 3 {
 		t.Errorf("another series joined: %+v", p)
 	}
-	// The library goes, and with it what was found in it.
+	// Deleting a library deletes its groups.
 	s.exec("delete from library where id = $1", library)
 	if p := s.page(c, ""); p.Total != 0 {
 		t.Errorf("%+v", p)
 	}
 }
 
-// The lists look up the books and series of their groups; they do not read all there are.
+// The lists look up the books and series of their groups; they do not scan all.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := newShelves(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// An export from being asked for to being deleted; nobody else finds it, administrators neither.
+// The life of an export; nobody else finds it, not even administrators.
 func TestExports(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -34,7 +34,7 @@ func TestExports(t *testing.T) {
 		t.Errorf("running: %v", e)
 	}
 	me.Do("GET", one+"/download", nil).Want(409)
-	for range 2 { // the second worker did not hear that the first was done
+	for range 2 { // the second worker did not learn that the first was done
 		out, err := r.maker.Make(db.In(t.Context(), h.Scope()), h)
 		if err != nil || fmt.Sprint(out) != fmt.Sprintf("{1 %d}", r.number("select file_size from series_export where id = $1", id)) {
 			t.Errorf("%v, %v", out, err)
@@ -68,7 +68,7 @@ func TestExports(t *testing.T) {
 	if data := page["data"].([]any); page["total"] != 2.0 || len(data) != 1 || data[0].(map[string]any)["id"] != second.String() {
 		t.Errorf("my list: %v", page)
 	}
-	// The store has lost the file.
+	// The store lost the file.
 	if err := r.s3.Config.Media().Delete(t.Context(), r.s3.Config.MediaBucket, r.object(id)); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	me.Do("GET", at+"/x/download", nil).Want(400)
-	// A key gets what it may read otherwise, no more.
+	// A key gets only what it may read otherwise.
 	r.Key(t, me).Do("POST", at, `{"format":"csv"}`).Want(403)
 	r.Key(t, me, auth.SeriesRead).Do("POST", at, `{"format":"csv","exportType":"books"}`).Want(403)
 	r.Key(t, me, auth.BooksRead).Do("POST", at, `{"format":"csv","exportType":"books"}`).Want(403)
@@ -140,7 +140,7 @@ func TestRefused(t *testing.T) {
 	r.Key(t, me, auth.SeriesRead).Do("GET", at+"/"+books.String()+"/download", nil).Want(403)
 }
 
-// The settings bound how many exports a user has, also where many are asked for at once, and how large all are.
+// The settings limit the number of exports per user, even with concurrent requests, and their total size.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -170,7 +170,7 @@ func TestLimits(t *testing.T) {
 	if n := burst(); n != 3 {
 		t.Errorf("%d exports at once", n)
 	}
-	r.ask(other, `{"format":"csv"}`) // has nothing to do with it
+	r.ask(other, `{"format":"csv"}`) // not affected
 	r.exec("update task set status = 'cancelled' where type = $1", task.ExportSeries)
 	r.DB.Set(t, r.One, "exports.max_per_user", "5")
 	if n := burst(); n != 2 {

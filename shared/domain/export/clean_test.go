@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// A clean-up removes what has expired and every file that no export names, and nothing else.
+// A clean-up deletes what has expired and every unreferenced file, and nothing else.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -44,8 +44,8 @@ func TestClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(unfinished.String() + "/1") // just stored, its row is yet to be written
-	put(kept.String() + "/7")       // by a run that had lost the task
+	put(unfinished.String() + "/1") // just stored; its row follows
+	put(kept.String() + "/7")       // by a run that had lost its lease
 	put("no export/1")
 	r.s3.Keep(deleted.String())
 	if got, err := r.clean(); err == nil || got.Expired != 1 || got.Objects != 3 {
@@ -70,7 +70,7 @@ func TestClean(t *testing.T) {
 	if got, err := r.clean(); err != nil || got.Objects != 2 || r.number("select count(*) from export_cleanup") != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// The task of an export that is gone has nothing to do.
+	// The task of a deleted export has nothing to do.
 	h := task.Held{Tenant: r.One, ID: unfinished, Type: task.ExportSeries, Epoch: 1, Attempts: 1, Allowed: 3}
 	r.exec("update task set status = 'running', lease_epoch = 1 where id = $1", unfinished)
 	h.Params = []byte(`{"exportId":"` + unfinished.String() + `","userId":"` + me.ID.String() + `"}`)
@@ -79,7 +79,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Clean-ups come by the schedule, which there is by default, and once after something was deleted.
+// Clean-ups run by the schedule, which exists by default, and once after a deletion.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,7 +151,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A scheduler that comes while a clean-up runs waits for it: the two lock in the same order.
+// A scheduler waits for a running clean-up: both lock in the same order.
 func TestScheduleWhileItRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -1,6 +1,6 @@
 package export
 
-// Statements are what a task reads batches by, with all fields.
+// Statements returns the queries of a task's batches, with all fields.
 func Statements() (series, books string) {
 	every := func(all []field) (keys []string) {
 		for _, f := range all {
@@ -11,7 +11,7 @@ func Statements() (series, books string) {
 	return seriesSQL(chosen(seriesFields, every(seriesFields))), booksSQL(chosen(bookFields, every(bookFields)))
 }
 
-// Batch is how many rows a task reads at once.
+// Batch is the number of rows per query.
 const Batch = batch
 
 // Harmless is for tests.

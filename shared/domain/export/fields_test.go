@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Every field tells of its own series or book, and what it tells of a user is the caller's.
+// Every field belongs to its own series or book, and personal fields to the caller.
 func TestFieldsTellOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -25,7 +25,7 @@ func TestFieldsTellOfTheirOwn(t *testing.T) {
 		r.exec("insert into external_rating (tenant_id, id, series_id, source_name, rating) values ($1, gen_random_uuid(), $2, 'x', $3)", r.One, id, 50+40*i)
 		r.exec("insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, gen_random_uuid(), $2, 'anilist', $3)", r.One, id, fmt.Sprint(i))
 	}
-	// Of the first series I have read a book, opened and closed another, and read one that is gone; the other user has
+	// In the first series I have read a book, opened and closed another, and read one that is gone; the other user has
 	// read and rated all.
 	at := func(day int) time.Time { return time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC) }
 	read := func(c *testkit.Client, title string, page int, completed bool, day int) {
@@ -49,7 +49,7 @@ func TestFieldsTellOfTheirOwn(t *testing.T) {
 	r.exec("insert into wanted (tenant_id, account_id, id, book_id, place) select $1, $2, gen_random_uuid(), id, 3 from book where title = 'Saga 1'", r.One, other.ID)
 	r.exec(`insert into book_metadata (tenant_id, book_id, metadata) select $1, id, '{"isbns":"978","languageIso":"fr","bookType":"manga","year":1999,"subjects":["b","a"]}' from book where title = 'Saga 1'
 		on conflict (tenant_id, book_id) do update set metadata = excluded.metadata`, r.One)
-	capital := uuid.New() // of names, capital and small letters are alike in their order, as in the lists
+	capital := uuid.New() // names sort ignoring case, as in the lists
 	r.exec("insert into tag (tenant_id, id, name) values ($1, $2, 'Zebra')", r.One, capital)
 	r.exec("insert into series_tag (tenant_id, series_id, tag_id) values ($1, $2, $3)", r.One, saga, capital)
 	one := func(kind, fields string) (out []map[string]any) {

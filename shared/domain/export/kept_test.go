@@ -15,11 +15,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// What sharing tags hide between two batches of rows spoils the file: it is not kept.
+// If sharing tags hide something between two batches, the file is not kept.
 func TestHiddenBetweenBatches(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.maker.PartBytes = 20_000 // about one for each batch
+	r.maker.PartBytes = 20_000 // about one part per batch
 	me := r.User(t, "one", "reader")
 	hidden := r.addSeries(r.library, "A", 0)
 	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title, summary)
@@ -29,7 +29,7 @@ func TestHiddenBetweenBatches(t *testing.T) {
 		switch {
 		case q.Method == http.MethodPut && q.URL.Query().Get("partNumber") == "1":
 			hide()
-		case q.Method == http.MethodPost && q.URL.Query().Has("uploadId"): // the parts are joined, which are too small
+		case q.Method == http.MethodPost && q.URL.Query().Has("uploadId"): // joining the parts, which are too small
 			w.Header().Set("Content-Type", "application/xml")
 			fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
 			return
@@ -46,7 +46,7 @@ func TestHiddenBetweenBatches(t *testing.T) {
 	}
 }
 
-// Who sees everything again gets a file that was made when they did not, which has less.
+// A user who sees everything again still gets a file that was made with less.
 func TestNothingIsHiddenAnyMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -64,8 +64,7 @@ func TestNothingIsHiddenAnyMore(t *testing.T) {
 	}
 }
 
-// A file is kept for so long from when it was completed, however long it waited; and who asked is told that there is a
-// task.
+// A file is kept for its full time from its completion, however long it waited; and added is called.
 func TestKeptFromCompletion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -85,8 +84,7 @@ func TestKeptFromCompletion(t *testing.T) {
 	}
 }
 
-// Of a failure that is no user's business the words stay in the log; it is told with the last attempt, and parts that
-// were stored are given back.
+// Internal errors stay in the log; the failure is shown with the last attempt, and stored parts are aborted.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -126,7 +124,7 @@ func TestFailuresAreTold(t *testing.T) {
 	if e["status"] != "failed" || !strings.HasPrefix(fmt.Sprint(e["error"]), "Something went wrong") || parts < 4 || given < 2 {
 		t.Errorf("after the last attempt: %v, %d parts, %d uploads given back", e, parts, given)
 	}
-	// Who deletes an export gets the parts of the run that stops back, too.
+	// If an export is deleted, the parts of the run that stops are aborted, too.
 	id = r.ask(me, body("csv", "series", "", ""))
 	given = 0
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
@@ -151,7 +149,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// Where the row names the file already, since only the answer to writing it was lost, the file stays.
+// If the row was written and only the response was lost, the file stays.
 func TestFileThatIsNamedStays(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -173,7 +171,7 @@ func TestFileThatIsNamedStays(t *testing.T) {
 	}
 }
 
-// What cannot be kept is not stored first; and those who keep files at the same time wait for each other.
+// A file beyond the limit is not stored at all; and concurrent writers are serialized.
 func TestRoomIsSharedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -191,7 +189,7 @@ func TestRoomIsSharedOut(t *testing.T) {
 		t.Errorf("with 5 bytes left: %v", err)
 	}
 	r.exec("delete from series_export")
-	// As many bytes as there is room for are kept.
+	// A file of exactly the remaining size is kept.
 	size := int64(len(r.made(me, body("csv", "series", "", ""))))
 	r.exec("delete from series_export")
 	id = r.ask(me, body("csv", "series", "", ""))
@@ -225,7 +223,7 @@ func TestRoomIsSharedOut(t *testing.T) {
 	}
 }
 
-// What a file and its record tell is what there is.
+// File and record contain what exists.
 func TestWhatIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -238,7 +236,7 @@ func TestWhatIsTold(t *testing.T) {
 		}
 	}
 	first := r.ask(me, `{"format":"json","exportType":"both","fields":["path","externalRating"],"bookFields":[]}`)
-	r.exec("update series_export set started_at = '2020-01-02T03:04:05Z'") // by a worker that has died
+	r.exec("update series_export set started_at = '2020-01-02T03:04:05Z'") // by a worker that died
 	told := 0
 	r.maker.Publish = func(_ context.Context, tenant uuid.UUID, e ...events.Event) {
 		if told += len(e); tenant != r.One {
@@ -264,7 +262,7 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
-// What a failed export has stored goes, and a clean-up stays asked for where somebody has asked meanwhile.
+// Parts of a failed export are deleted, and a clean-up requested meanwhile stays due.
 func TestCleanBehindFailures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

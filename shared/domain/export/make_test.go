@@ -31,7 +31,7 @@ func rows(t *testing.T, text string) [][]string {
 	return out
 }
 
-// A user gets what there is, with what the user alone has said of it, in each format.
+// A user gets all data, with the user's own progress and ratings, in each format.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -98,7 +98,7 @@ func TestFormats(t *testing.T) {
 			t.Errorf("Markdown with %q: %s", s, text)
 		}
 	}
-	// All fields there are, of libraries that are named.
+	// All fields, for given libraries.
 	var catalog struct{ Fields, BookFields []struct{ Key string } }
 	r.Anonymous(t, "one").Do("GET", at+"/fields", nil).Want(200).JSON(&catalog)
 	keys := map[string][]string{}
@@ -133,8 +133,7 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// What sharing tags hide from a user is not in the user's file, be the user an administrator; and a file is given out
-// while they hide the same.
+// Sharing tags apply to the file, even for administrators; it can be downloaded while they hide the same.
 func TestHiddenSeriesAreNotExported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -168,7 +167,7 @@ func TestHiddenSeriesAreNotExported(t *testing.T) {
 	if text := r.made(free, body("json", "both", "", "")); strings.Count(text, "Verborgen") != 7 {
 		t.Errorf("from whom nothing is hidden: %s", text)
 	}
-	// What is hidden after the file was made is not given out in it.
+	// If something is hidden after the file was made, the file is not served.
 	for name, change := range map[string]func(c *testkit.Client){
 		"another series gets the tag": func(*testkit.Client) {
 			r.exec("insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", r.One, shown, deny)
@@ -193,16 +192,16 @@ func TestHiddenSeriesAreNotExported(t *testing.T) {
 	free.Do("GET", at+"/"+id.String()+"/download", nil).Want(409)
 }
 
-// What they see changes while the file is made: it is not kept.
+// If the user's view changes while the file is made, it is not kept.
 func TestHiddenMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.maker.PartBytes = 1 // a part for each row; the store refuses to join such small ones, but is not asked to
+	r.maker.PartBytes = 1 // one part per row; the store rejects joining such small parts, but is not asked to
 	me := r.User(t, "one", "reader")
 	hidden := r.addSeries(r.library, "A", 0)
 	r.addSeries(r.library, "B", 0)
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
-		if q.Method == http.MethodPost && q.URL.Query().Has("uploadId") { // the parts are joined
+		if q.Method == http.MethodPost && q.URL.Query().Has("uploadId") { // joining the parts
 			r.hide(me.ID, "deny", hidden)
 			w.Header().Set("Content-Type", "application/xml")
 			fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
@@ -220,7 +219,7 @@ func TestHiddenMeanwhile(t *testing.T) {
 	}
 }
 
-// A user who was disabled, or lost what the export needs, gets no file.
+// A user who was disabled, or lost the required permission, gets no file.
 func TestUserMayNot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -237,8 +236,8 @@ func TestUserMayNot(t *testing.T) {
 	}
 }
 
-// A file of many batches and parts is the same where the task is paused after each part, or its worker dies; and one
-// worker that has lost the task changes nothing.
+// A file of many batches and parts is the same if the task pauses after each part, or its worker dies; a worker that
+// has lost its lease changes nothing.
 func TestLargeExport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -251,7 +250,7 @@ func TestLargeExport(t *testing.T) {
 		select $1, gen_random_uuid(), $2, s.id, s.path || '/' || n, 100, now(), 'cbz', 'b', case n % 7 when 0 then 'b' else 'b' || n end, 'b', nullif(n % 5, 0), 20
 		from series s, generate_series(1, case s.path when 's100' then 650 else 2 end) n where s.tenant_id = $1`, r.One, r.library)
 	request := `{"format":"json","exportType":"both","fields":["summary"],"bookFields":["number"]}`
-	read := func(id uuid.UUID) string { // in ranges, since it is more than may be sent at once
+	read := func(id uuid.UUID) string { // in ranges, as it exceeds the response limit
 		t.Helper()
 		c, whole := *me, ""
 		me.Do("GET", at+"/"+id.String()+"/download", nil).Want(413)
@@ -307,13 +306,13 @@ func TestLargeExport(t *testing.T) {
 		if !strings.Contains(err.Error(), "stopped at its place") || runs > 5 {
 			t.Fatal(err)
 		}
-		r.exec("update task set status = 'pending' where id = $1", id) // its place was noted with the part
+		r.exec("update task set status = 'pending' where id = $1", id) // the checkpoint was stored with the part
 	}
 	if runs < 2 || read(id) != first {
 		t.Errorf("paused %d times, the same file: %v", runs-1, read(id) == first)
 	}
 
-	// The worker dies after the first part; another goes on, and the first wakes up again.
+	// The worker dies after the first part; another continues, and the first one wakes up again.
 	id = r.ask(me, request)
 	h := r.claim(id)
 	dying, die := context.WithCancel(db.In(t.Context(), h.Scope()))
@@ -340,7 +339,7 @@ func TestLargeExport(t *testing.T) {
 	if read(id) != first {
 		t.Error("another file after a worker died")
 	}
-	// A range of it, and what is asked of it under a condition.
+	// A range, and conditional requests.
 	c := *me
 	c.Header = me.Header.Clone()
 	c.Header.Set("Range", "bytes=6000000-6000009")
@@ -348,7 +347,7 @@ func TestLargeExport(t *testing.T) {
 	if string(part.Body) != first[6000000:6000010] || part.Header.Get("Cache-Control") != "private, no-store" {
 		t.Errorf("%q, %v", part.Body, part.Header)
 	}
-	for _, much := range []string{"bytes=0-1,5-6", "bytes=0-"} { // the first is answered as if there were none
+	for _, much := range []string{"bytes=0-1,5-6", "bytes=0-"} { // a multipart range is answered with the whole file
 		c.Header.Set("Range", much)
 		c.Do("GET", at+"/"+id.String()+"/download", nil).Want(413)
 	}
@@ -359,7 +358,7 @@ func TestLargeExport(t *testing.T) {
 	c.Header.Set("If-None-Match", part.Header.Get("ETag"))
 	c.Do("GET", at+"/"+id.String()+"/download", nil).Want(304)
 
-	// The store loses the upload: the next run begins anew.
+	// The store loses the upload: the next run starts over.
 	id = r.ask(me, request)
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
 		if q.Method == http.MethodPut && q.URL.Query().Get("partNumber") == "2" {
@@ -377,7 +376,7 @@ func TestLargeExport(t *testing.T) {
 	if err := r.run(id); err != nil || read(id) != first {
 		t.Errorf("begun anew: %v", err)
 	}
-	// Who deletes an export while its file is made stops that.
+	// Deleting an export stops the run that makes it.
 	id = r.ask(me, request)
 	h = r.claim(id)
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
@@ -393,7 +392,7 @@ func TestLargeExport(t *testing.T) {
 	r.s3.Counter.Meddle(nil)
 }
 
-// What a worker still writes that has lost the task, before it had stored a part, is not the file of the next.
+// A worker that has lost its lease before it stored a part does not write to the next run's object.
 func TestObjectOfItsOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -419,7 +418,7 @@ func TestObjectOfItsOwn(t *testing.T) {
 	}
 }
 
-// No batch may read a table from end to end.
+// No batch may scan a whole table.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -443,7 +442,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// Where nobody says what a file is to tell, it tells what the presets name; an empty list is nothing but the anchors.
+// By default a file has the fields of the presets; an empty list selects only the anchors.
 func TestWhatExportsTellByDefault(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -19,7 +19,7 @@ import (
 
 const at = "/api/v1/user/exports/series"
 
-// rig is the interface, and the maker of files, over a small library.
+// rig is a server and a maker of files, with a small library.
 type rig struct {
 	*testkit.Server
 	t       *testing.T
@@ -49,7 +49,7 @@ func (r *rig) addLibrary(id uuid.UUID, name string) {
 		values ($1, $2, $3, '/' || $3, 'books', '', 'series_volume', 'metadata_first', 'smart')`, r.One, id, name)
 }
 
-// addSeries adds a series with so many books.
+// addSeries adds a series with that many books.
 func (r *rig) addSeries(library uuid.UUID, title string, books int) uuid.UUID {
 	r.t.Helper()
 	id := uuid.New()
@@ -61,7 +61,7 @@ func (r *rig) addSeries(library uuid.UUID, title string, books int) uuid.UUID {
 	return id
 }
 
-// ask asks for an export and is its id.
+// ask requests an export and returns its id.
 func (r *rig) ask(c *testkit.Client, body string) uuid.UUID {
 	r.t.Helper()
 	var e struct {
@@ -75,7 +75,7 @@ func (r *rig) ask(c *testkit.Client, body string) uuid.UUID {
 	return e.ID
 }
 
-// claim takes the task of an export, as a worker does.
+// claim claims the task of an export, as a worker does.
 func (r *rig) claim(id uuid.UUID) task.Held {
 	r.t.Helper()
 	h := task.Held{Tenant: r.One, ID: id, Type: task.ExportSeries, Attempts: 1, Allowed: 3}
@@ -86,7 +86,7 @@ func (r *rig) claim(id uuid.UUID) task.Held {
 	return h
 }
 
-// run runs the task of an export, and ends it.
+// run runs the task of an export to its end.
 func (r *rig) run(id uuid.UUID) error {
 	r.t.Helper()
 	h := r.claim(id)
@@ -95,7 +95,7 @@ func (r *rig) run(id uuid.UUID) error {
 	return err
 }
 
-// made asks for an export, runs it and is its file.
+// made requests an export, runs it and returns the file.
 func (r *rig) made(c *testkit.Client, body string) string {
 	r.t.Helper()
 	id := r.ask(c, body)
@@ -113,7 +113,7 @@ func (r *rig) number(sql string, args ...any) (n int64) {
 	return n
 }
 
-// objects are the keys of the files in the store, without the tenant.
+// objects returns the keys of the files in the store, without the tenant.
 func (r *rig) objects() (keys []string) {
 	r.t.Helper()
 	for page, err := range r.s3.Config.Media().List(r.t.Context(), r.s3.Config.MediaBucket, export.Folder(r.One), "") {
@@ -138,7 +138,7 @@ func (r *rig) clean() (export.Cleaned, error) {
 	return got, err
 }
 
-// hide lets a user see only series with a tag, or, where deny is set, only those without; it is the tag.
+// hide lets a user see only series with a new tag or, with deny, only the others; it returns the tag.
 func (r *rig) hide(user uuid.UUID, mode string, series ...uuid.UUID) uuid.UUID {
 	r.t.Helper()
 	tag := uuid.New()

@@ -20,7 +20,7 @@ import (
 
 const browse = "/api/v1/filesystem/browse?path="
 
-// listing is a store of keys that begin with their bucket, as in "books:a/1.cbz".
+// listing is a store of keys that begin with their bucket, for example "books:a/1.cbz".
 type listing []string
 
 func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error) {
@@ -152,7 +152,7 @@ func TestBrowseRefuses(t *testing.T) {
 	}
 }
 
-// What the store says of the bucket itself is no matter of trying again.
+// Errors about the bucket itself are not retryable.
 func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
 	t.Parallel()
 	admin := serve(t, listing{"two:locked/x"}).User(t, "two", "admin")

@@ -25,7 +25,7 @@ func TestResolve(t *testing.T) {
 		{"/srv/books/a/b c/", "books", "a/b c/"},
 		{"/srv/books/a.../..b/b..", "books", "a.../..b/b../"},
 		{"/srv/books/%2e%2e/x", "books", "%2e%2e/x/"},
-		{"/srv/books/․․/x", "books", "․․/x/"}, // one-dot leaders are a name, not a way up
+		{"/srv/books/․․/x", "books", "․․/x/"}, // one-dot leaders are a name, not a parent reference
 		{"/srv/books/夏目漱石/é", "books", "夏目漱石/é/"},
 		{"/srv/books/e\u0301", "books", "e\u0301/"}, // names are bytes: no normalisation
 		{"/srv/books/manga", "manga", "jp/"},
@@ -81,7 +81,7 @@ func TestRootOfTheFilesystem(t *testing.T) {
 	}
 }
 
-// What an operator writes names the place that it reads as, and what is shown of a root is read as the same.
+// The text for a root is parsed to that place, and the displayed form to the same.
 func TestParseRoot(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]filesystem.Root{
@@ -103,7 +103,7 @@ func TestParseRoot(t *testing.T) {
 	}
 }
 
-// Whatever is accepted stays at or below a root's prefix and has no part that means another place.
+// Every accepted path stays at or below a root's prefix, and has no ambiguous part.
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"/srv/books/a", "s3://cloud/tenant-1/x", "/srv/books/../x", "//srv/./books//x/"} {
 		f.Add(s)

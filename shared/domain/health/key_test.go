@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// limitedKey is an API key of the user that allows reading books only.
+// limitedKey creates an API key of the user that may only read books.
 func limitedKey(t *testing.T, s *testkit.Server, c *testkit.Client) string {
 	t.Helper()
 	key, prefix, hash := auth.NewAPIKey()

@@ -71,11 +71,11 @@ func TestEveryCredential(t *testing.T) {
 	} {
 		who(t, name, c, me, "id", u.ID)
 	}
-	// The cookie is for streams and what a browser loads by itself.
+	// The cookie works for streams and what a browser loads by itself.
 	who(t, "cookie", with(u, "Cookie", "auth_token="+token), stream, "userId", u.ID)
 }
 
-// What is remembered of a name and a password is theirs in their tenant, and of no two others that read the same.
+// A cached name and password apply only in their tenant, and not to another pair with the same concatenation.
 func TestSameWordsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))
@@ -92,10 +92,10 @@ func TestSameWordsOfOthers(t *testing.T) {
 	basic(one, one.Name[:last], one.Name[last:]+testkit.Password).Do("GET", me, nil).Want(401)
 }
 
-// who checks that the member of the answer names the user, and that the credential is one in its tenant alone.
+// who checks that the field of the response names the user, and that the credential works only in its tenant.
 func who(t *testing.T, name string, c *testkit.Client, path, member string, id uuid.UUID) {
 	t.Helper()
-	for range 2 { // looked up, and remembered
+	for range 2 { // looked up, then cached
 		if m := c.Do("GET", path, nil).Want(200).Map(); m[member] != id.String() {
 			t.Errorf("%s: %v", name, m)
 		}
@@ -166,12 +166,12 @@ func TestBadCredentials(t *testing.T) {
 	}
 	u.Do("GET", me, nil).Want(200)
 
-	// A credential that is no good does not stand in the way of signing in.
+	// An invalid credential does not prevent a sign-in.
 	with(u, "Authorization", "Bearer expired").Do("POST", "/api/v1/auth/login",
 		map[string]string{"username": u.Name, "password": testkit.Password}).Want(200)
 }
 
-// A token that is remembered is good no longer than it says itself.
+// A cached token is valid only until its own expiry.
 func TestRememberedTokenEnds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))
@@ -185,7 +185,7 @@ func TestRememberedTokenEnds(t *testing.T) {
 	testkit.Eventually(t, 40*time.Second, func() bool { return brief.Do("GET", me, nil).Status == 401 })
 }
 
-// What changed on one server counts on the next request on every other, although both remember credentials.
+// A change on one server takes effect with the next request on every other, although both cache credentials.
 func TestChangesReachEveryServer(t *testing.T) {
 	t.Parallel()
 	one := testkit.Serve(t, routes(t))
@@ -226,7 +226,7 @@ func TestChangesReachEveryServer(t *testing.T) {
 	v.At(two).Do("GET", me, nil).Want(200)
 }
 
-// Not parallel: it measures what the whole program allocates, and one derivation of a password takes 19 MiB.
+// Not parallel: it measures the allocations of the whole program, and one password hash takes 19 MiB.
 func TestUnknownUserCostsTheSame(t *testing.T) {
 	s := testkit.Serve(t)
 	u := s.User(t, "one", "reader")
@@ -259,7 +259,7 @@ func TestNamesComeBeforeAddresses(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
 	a, b := s.User(t, "one", "reader"), s.User(t, "one", "reader")
-	// Rows as an older version may have left them: one user's name is another's address.
+	// Rows as an older version may have left them: the name of one user is the address of another.
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update account set username = $2 where id = $1", a.ID, b.Name+"@example.org"); err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +277,8 @@ func TestNamesComeBeforeAddresses(t *testing.T) {
 	}
 }
 
-// A keyboard that completes words puts a space behind the name. Who registered so is called without it, and signs in so
-// too.
+// Auto-completion adds a space after the name. A user who registered that way has no space in the name, and can sign in
+// with it.
 func TestSpacesAroundNames(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)

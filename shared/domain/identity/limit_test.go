@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// limited is the same client at a server that counts requests, behind one proxy.
+// limited returns the same client on a server that limits requests, behind one proxy.
 func limited(t *testing.T, s *testkit.Server, c *testkit.Client) (*testkit.Client, *ratelimit.Limiter) {
 	t.Helper()
 	return limitedBy(t, testkit.Redis(t), s, c)
@@ -41,8 +41,8 @@ func limitedBy(t *testing.T, rdb redis.UniversalClient, s *testkit.Server, c *te
 	return c.At(&testkit.Server{URL: srv.URL}), limiter
 }
 
-// Who has an IPv6 address has all of its /64: choosing another one for each try is no way around the limit, and neither
-// is what a client says of addresses before its own.
+// An IPv6 client has a whole /64: changing the address within it does not evade the limit, nor does a forged forwarding
+// header.
 func TestOneNetworkIsOneClient(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -55,13 +55,13 @@ func TestOneNetworkIsOneClient(t *testing.T) {
 		"forged":       func(i int) string { return fmt.Sprintf("10.0.%d.1, 192.0.2.1", i%256) },
 		"IPv4 as IPv6": func(i int) string { return []string{"192.0.2.2", "::ffff:192.0.2.2"}[i%2] },
 	} {
-		for i := 0; try(address(i)) != 429; i++ { // where Redis does not answer in time, as on a busy machine, some are not counted
+		for i := 0; try(address(i)) != 429; i++ { // if Redis is slow on a busy machine, some are not counted
 			if i == 300 {
 				t.Fatalf("%s: never refused", name)
 			}
 		}
 	}
-	for i, path := range []string{"login", "register", "resend-verification"} { // each counts as an attempt to sign in
+	for i, path := range []string{"login", "register", "resend-verification"} { // each counts as a sign-in attempt
 		client := with(anyone, "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", 10+i))
 		for n := 0; ; n++ {
 			r := client.Do("POST", "/api/v1/auth/"+path, `{"username":"nobody","email":"","password":"x"}`)
@@ -80,7 +80,7 @@ func TestOneNetworkIsOneClient(t *testing.T) {
 	}
 }
 
-// Passwords are tried in the login's own bucket, whether by signing in or as a credential of any request.
+// Password attempts count in the login's own bucket, whether by signing in or as a credential of another request.
 func TestTryingPasswordsIsSlow(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -98,10 +98,10 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 		} else {
 			status = u.Do("POST", "/api/v1/auth/login", map[string]string{"username": u.Name, "password": wrong}).Status
 		}
-		if answered && limiter.Healthy() { // else Redis was too slow, as on a busy machine, and nothing was counted
+		if answered && limiter.Healthy() { // otherwise Redis was too slow on a busy machine, and nothing was counted
 			counted++
 		}
-		const burst, rate = 20, 0.2 // and the one that is refused
+		const burst, rate = 20, 0.2 // plus the refused one
 		if status != 401 && status != 429 || counted > burst+1+rate*time.Since(began).Seconds() {
 			t.Fatalf("try %d, of which %.0f were counted: %d", tries, counted, status)
 		}
@@ -114,15 +114,15 @@ func TestTryingPasswordsIsSlow(t *testing.T) {
 		r.Header.Get("X-RateLimit-Remaining") != "0" || r.Header.Get("X-RateLimit-Reset") == "0" {
 		t.Errorf("429: %v %s", r.Header, r.Body)
 	}
-	// Who is recognised already, or brings something that is not guessed, is not held up.
+	// Requests with a cached credential, or with one that cannot be guessed, are not limited by it.
 	known.Do("GET", me, nil).Want(200)
 	u.Do("GET", me, nil).Want(200)
 	_, key := newKey(t, u)
 	basic(u, "any", key).Do("GET", me, nil).Want(200)
 }
 
-// Whoever tries many passwords at once keeps the machine so busy that Redis' answers come too late, and could switch
-// the limit off with that: without Redis each process counts them for itself.
+// Many concurrent attempts can keep the machine so busy that Redis times out; that must not switch the limit off:
+// without Redis each process counts by itself.
 func TestTryingPasswordsIsSlowWithoutRedis(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -139,16 +139,16 @@ func TestTryingPasswordsIsSlowWithoutRedis(t *testing.T) {
 		r = u.Do("POST", "/api/v1/auth/login", map[string]string{"username": u.Name, "password": fmt.Sprint("wrong password ", tries)})
 		tries++
 	}
-	if tries < 21 || tries > 40 { // a slow machine gives some more
+	if tries < 21 || tries > 40 { // a slow machine refills some
 		t.Errorf("refused at try %d, want 21", tries)
 	}
 	if r.Want(429); r.Header.Get("Retry-After") == "" || r.Header.Get("X-RateLimit-Limit") != "20" || r.Header.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("429: %v", r.Header)
 	}
-	u.Do("GET", me, nil).Want(200) // readers are let in
+	u.Do("GET", me, nil).Want(200) // known users are let in
 }
 
-// An app that loads many covers at once with a password that nobody remembers signs in once.
+// An app that loads many covers at once, with a password that is not cached, counts as one attempt.
 func TestManyRequestsAtOnceAreOneAttempt(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -181,8 +181,8 @@ func TestManyRequestsAtOnceAreOneAttempt(t *testing.T) {
 	ask("wrong password", 10, 401)
 }
 
-// A key that no process remembers yet, as where many begin at once, counts for its user; one that there is not counts
-// like nobody's requests, for the address.
+// A valid key that no process has cached yet, as after many start at once, counts for its user; an unknown key counts
+// for the address, like anonymous requests.
 func TestKeyThatIsNewToAll(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))
@@ -208,7 +208,7 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 		t.Errorf("counted as %v", r.Header)
 	}
 	wrong := key[:len(key)-4] + "0000"
-	for i := 0; ; i++ { // where Redis does not answer in time, as on a busy machine, some are not counted
+	for i := 0; ; i++ { // if Redis is slow on a busy machine, some are not counted
 		r := ask(wrong)
 		if r.Status == 429 && r.Header.Get("X-RateLimit-Limit") == "50" {
 			break
@@ -219,8 +219,8 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 	}
 }
 
-// Who connects to the events stream is not counted as a user, and let in where the user has no requests left; who is
-// nobody is counted by address there, too.
+// Connections to the event stream do not count for the user, and are accepted even if the user has no requests left;
+// anonymous ones count for the address.
 func TestConnectingToEventsIsExempt(t *testing.T) {
 	t.Parallel()
 	const access = "/api/v1/auth/stream?stream="
@@ -234,7 +234,7 @@ func TestConnectingToEventsIsExempt(t *testing.T) {
 	if n := testkit.Redis(t).Exists(t.Context(), bucket).Val(); n != 0 {
 		t.Error("counted as a request of the user")
 	}
-	full := time.Now().Add(time.Hour).UnixMicro() // no request is left until nearly then
+	full := time.Now().Add(time.Hour).UnixMicro() // no requests are left until about then
 	if err := testkit.Redis(t).Set(t.Context(), bucket, full, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestConnectingToEventsIsExempt(t *testing.T) {
 		exhaust(t, path, func() *testkit.Response { return u.Do("GET", path, nil) })
 	}
 	u.Do("GET", access+"events", nil).Want(200)
-	bucket = fmt.Sprintf("lb:{%s}:rate:events:%s", s.One, u.ID) // of its own, which has an end, too
+	bucket = fmt.Sprintf("lb:{%s}:rate:events:%s", s.One, u.ID) // a bucket of its own, with a limit, too
 	if err := testkit.Redis(t).Set(t.Context(), bucket, full, time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestConnectingToEventsIsExempt(t *testing.T) {
 	}
 }
 
-// What an operator allows a tenant is counted for all its users together, once for each request, and for nobody else.
+// A tenant's limit counts all its users together, each request once, and affects nobody else.
 func TestLimitOfATenant(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes(t))
@@ -279,7 +279,7 @@ func TestLimitOfATenant(t *testing.T) {
 	other, _ := limited(t, s, s.User(t, "one", "reader")) // in another process
 	for name, c := range map[string]*testkit.Client{"a user": u, "another": other, "nobody": with(u, "Accept", "*/*")} {
 		r := c.Do("GET", me, nil)
-		for i := 0; i < 300 && r.Status != 429; i++ { // where Redis does not answer in time, as on a busy machine, some are not counted
+		for i := 0; i < 300 && r.Status != 429; i++ { // if Redis is slow on a busy machine, some are not counted
 			r = c.Do("GET", me, nil)
 		}
 		if r.Status != 429 || r.Header.Get("X-RateLimit-Limit") != "4" || r.Header.Get("Retry-After") == "" || !strings.Contains(string(r.Body), "all users") {
@@ -290,7 +290,7 @@ func TestLimitOfATenant(t *testing.T) {
 	theirs.Do("GET", me, nil).Want(200)
 }
 
-// exhaust asks until it is refused; where Redis does not answer in time, as on a busy machine, some are not counted.
+// exhaust sends requests until one is refused; if Redis is slow on a busy machine, some are not counted.
 func exhaust(t *testing.T, name string, ask func() *testkit.Response) {
 	t.Helper()
 	for range 300 {
@@ -301,7 +301,7 @@ func exhaust(t *testing.T, name string, ask func() *testkit.Response) {
 	t.Errorf("%s: never refused", name)
 }
 
-// A host that has just gone to another tenant does not take along who was known to the one before.
+// A host that has moved to another tenant does not keep the cached users of the previous one.
 func TestHostThatChangesItsTenant(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)

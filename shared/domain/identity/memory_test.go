@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// However many credentials come, a process remembers so many at most.
+// A process caches a limited number of credentials.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	i := New(nil, nil)

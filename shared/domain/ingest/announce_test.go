@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// announced is a record of a notification with all that it says of the object.
+// announced is a complete notification record.
 type announced struct {
 	EventName string `json:"eventName"`
 	S3        struct {
@@ -32,16 +32,16 @@ type announced struct {
 	} `json:"s3"`
 }
 
-// store is one whose notifications are looked at.
+// store is a store with notifications.
 type store struct {
 	*testing.T
 	*testkit.Announcer
 	queue *queue.Queue
 }
 
-// TestAnnouncements holds a real store's notifications to what ParseEvent expects. `make conformance` runs it against
-// every store that Longbox is meant for: what is skipped is something that a store's notifications lack and that
-// nothing depends on.
+// TestAnnouncements checks a real store's notifications against what ParseEvent expects. `make conformance` runs it
+// against every supported store. A skipped check is something that a store's notifications lack, and on which nothing
+// depends.
 func TestAnnouncements(t *testing.T) {
 	a := testkit.StartAnnouncer(t, "events-"+uuid.NewString()[:8])
 	q, err := queue.Open(a.Queue, a.Queue.ObjectURL)
@@ -120,7 +120,7 @@ func TestAnnouncements(t *testing.T) {
 
 func pad(s string, width int) string { return strings.Repeat("0", width-len(s)) + s }
 
-// put uploads and returns what is announced of it.
+// put uploads an object and returns its notification.
 func (x *store) put(key, data string) announced {
 	x.Helper()
 	if err := x.Store.Put(x.Context(), x.Bucket, key, "application/zip", []byte(data)); err != nil {
@@ -158,7 +158,7 @@ func (x *store) parts() {
 	}
 }
 
-// next is the next notification, which must be about the key.
+// next returns the next notification, which must be for the key.
 func (x *store) next(key string) announced {
 	x.Helper()
 	record, object := x.receive()
@@ -186,7 +186,7 @@ func (x *store) receive() (announced, ingest.Object) {
 		if err != nil {
 			x.Fatalf("%v: %s", err, got[0].Body)
 		}
-		if len(objects) == 0 { // a test, sent when notifications are set up
+		if len(objects) == 0 { // a test message, sent when notifications are configured
 			continue
 		}
 		var n struct{ Records []announced }

@@ -26,7 +26,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// rig is a bucket that can be written, and what makes books of it.
+// rig is a writable bucket, and everything that makes books from it.
 type rig struct {
 	t      *testing.T
 	db     *testkit.Databases
@@ -57,7 +57,7 @@ func (r *rig) publish(_ context.Context, _ uuid.UUID, e ...events.Event) {
 	r.events = append(r.events, e...)
 }
 
-// library adds a library of a folder of the bucket.
+// library adds a library for a folder of the bucket.
 func (r *rig) library(tenant uuid.UUID, prefix, numbers string) uuid.UUID {
 	r.t.Helper()
 	id := uuid.New()
@@ -85,7 +85,7 @@ func (r *rig) remove(key string) {
 	}
 }
 
-// say announces objects, one notification each.
+// say sends notifications, one per object.
 func (r *rig) say(event string, keys ...string) {
 	r.t.Helper()
 	for _, key := range keys {
@@ -113,7 +113,7 @@ func (r *rig) work() {
 	r.t.Cleanup(func() { cancel(); <-done })
 }
 
-// idle waits until nothing is left to do, nor about to be: a scan that missed files is followed by another.
+// idle waits until nothing is pending or about to be: a scan that missed files is followed by another.
 func (r *rig) idle() {
 	r.t.Helper()
 	testkit.Eventually(r.t, 30*time.Second, func() bool {
@@ -155,7 +155,7 @@ func (r *rig) count(sql string, args ...any) int64 {
 	return rows[int64](r, sql, args...)[0]
 }
 
-// state is what readers see of a library, and its counters.
+// state returns the visible content of a library, and its counters.
 func (r *rig) state(library uuid.UUID) []string {
 	r.t.Helper()
 	return rows[string](r, `
@@ -168,7 +168,7 @@ func (r *rig) state(library uuid.UUID) []string {
 		order by 1`, library)
 }
 
-// gate is a proxy before the store that can hold back answers.
+// gate is a proxy in front of the store that can delay responses.
 type gate struct {
 	store *blob.Store
 	mu    sync.Mutex
@@ -193,7 +193,7 @@ func newGate(r *rig) *gate {
 			}
 			g.holds = nil // one only
 			g.mu.Unlock()
-			body, err := io.ReadAll(res.Body) // what the store had at this moment
+			body, err := io.ReadAll(res.Body) // the store's state at this moment
 			if err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func newGate(r *rig) *gate {
 	return g
 }
 
-// hold keeps the next answer to such a request back: held is closed when it is there, release lets it pass.
+// hold delays the next response to a matching request: held is closed when it has arrived, release lets it pass.
 func (g *gate) hold(such func(*http.Request) bool) (held <-chan struct{}, release func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

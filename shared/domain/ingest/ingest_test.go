@@ -75,7 +75,7 @@ func TestUploadAppearsChangesAndVanishes(t *testing.T) {
 	if len(told) < 10 {
 		t.Errorf("listeners were told %d things: %v", len(told), kinds)
 	}
-	// A scan finds nothing to do.
+	// A scan has nothing to do.
 	before := r.state(lib)
 	revisions := rows[int64](r, "select sum(revision) from book")
 	r.startScan(lib)
@@ -105,7 +105,7 @@ func TestSameResultAsAScan(t *testing.T) {
 		r.exec("update library set is_active = false where id = $1", scanned)
 		announced := r.library(r.tenant, numbers+"/", numbers)
 		r.exec("update library set is_active = false where id <> $1 and is_active", announced)
-		all := slices.Repeat(keys, 3) // each three times, in any order, many at once
+		all := slices.Repeat(keys, 3) // each three times, shuffled, concurrently
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		var wg sync.WaitGroup
 		for part := range slices.Chunk(all, 20) {
@@ -152,7 +152,7 @@ func TestForeignObjectsAreDropped(t *testing.T) {
 		t.Errorf("%d books are left of a suspended tenant and an inactive library", n)
 	}
 	r.exec("update tenant set status = 'active'")
-	r.say(removed, "two/S") // never more than the key
+	r.say(removed, "two/S") // only the key itself, no prefix
 	r.say(removed, "two/S/a.cb")
 	if n := r.count("select count(*) from book where library_id = $1 and deleted_at is null", theirs); n != 1 {
 		t.Errorf("more than the key was removed")
@@ -166,7 +166,7 @@ func TestForeignObjectsAreDropped(t *testing.T) {
 	}
 }
 
-// A scan whose listing is older than what was announced meanwhile, and a look whose answer is older than a scan.
+// A scan whose listing is older than a notification, and a look whose response is older than a scan.
 func TestWhileAScanRuns(t *testing.T) {
 	t.Parallel()
 	for name, scanFirst := range map[string]bool{"the scan is late": true, "the notification is late": false} {
@@ -234,7 +234,7 @@ func TestWhileAScanRuns(t *testing.T) {
 	}
 }
 
-// A scan has compared a folder and goes on with the next; what it found is written only at its end.
+// A scan has compared a folder and goes on with the next; its findings are written only at the end.
 func TestBetweenListingAndWriting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -244,7 +244,7 @@ func TestBetweenListingAndWriting(t *testing.T) {
 		r.put(key, i, 1)
 	}
 	r.say(created, keys...)
-	r.remove("A/1.cbz") // not announced: the scan finds out
+	r.remove("A/1.cbz") // without a notification: the scan finds out
 	g := newGate(r)
 	r.scan = r.scanner(g.store)
 	held, release := g.hold(func(q *http.Request) bool { return strings.HasPrefix(q.URL.Query().Get("start-after"), "B/") })
@@ -265,7 +265,7 @@ func TestBetweenListingAndWriting(t *testing.T) {
 	}
 }
 
-// looks counts what is looked at together.
+// looks records the sizes of batches.
 type looks struct {
 	mu    sync.Mutex
 	calls []int
@@ -320,7 +320,7 @@ func TestManyNotificationsAreTakenTogether(t *testing.T) {
 	t.Logf("%d objects in %d looks", total, len(l.calls))
 }
 
-// Announced sidecars take effect as those that a scan finds, in whatever order they come.
+// Announced sidecars have the same effect as those found by a scan, in any order.
 func TestSidecarsAreTakenIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -361,8 +361,8 @@ func TestSidecarsAreTakenIn(t *testing.T) {
 	}
 }
 
-// A file that moves is announced as two, in either order: the book stays the same, and so does the series when its
-// last book has moved.
+// A moved file yields two notifications, in either order: the book stays the same, and so does the series when its last
+// book has moved.
 func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -380,7 +380,7 @@ func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
 		r.remove(from)
 		if i%2 == 0 {
 			r.say(created, to)
-			r.idle() // it is a book of its own by now
+			r.idle() // by now it is a separate book
 			r.say(removed, from)
 		} else {
 			r.say(removed, from)
@@ -405,15 +405,15 @@ func TestMovesAreAnnouncedInEitherOrder(t *testing.T) {
 	}
 }
 
-// Files that take each other's names are announced one by one, in any order, at once or while they change: the books
-// follow their content, and nobody loses what they have read.
+// Files that take each other's names are announced one by one, in any order, concurrently or while they change: the
+// books follow their content, and no progress is lost.
 func TestShiftsAreAnnouncedInAnyOrder(t *testing.T) {
 	t.Parallel()
-	shift := [][2]int{{5, 4}, {4, 3}, {3, 2}, {2, 1}, {1, 0}} // to, content; 0 is nothing
+	shift := [][2]int{{5, 4}, {4, 3}, {3, 2}, {2, 1}, {1, 0}} // target, content; 0 is nothing
 	swap := [][2]int{{1, 4}, {4, 1}}
 	for name, c := range map[string]struct {
 		steps [][2]int
-		order []int // of the announcements; nil: each with its step
+		order []int // of the notifications; nil: each after its step
 		want  []string
 	}{
 		"shift, as it happens": {steps: shift, want: []string{"S/2.cbz 1", "S/3.cbz 2", "S/4.cbz 3", "S/5.cbz 4"}},

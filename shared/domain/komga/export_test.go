@@ -13,7 +13,8 @@ type Statement struct {
 	Args      []any
 }
 
-// Statements are pages of the lists as this package shows them; their order and total are tested where they are made.
+// Statements returns pages of the lists as this package selects them; their order and total are tested in their own
+// packages.
 func Statements(library, of uuid.UUID) ([]Statement, error) {
 	all, err := series.List(series.Wanted{})
 	if err != nil {

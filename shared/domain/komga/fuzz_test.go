@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Whatever condition a client sends, it becomes a list, or is refused as bad input.
+// Any condition from a client becomes a list, or is rejected as invalid.
 func FuzzCondition(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"allOf":[{"readStatus":{"operator":"is","value":"READ"}},{"anyOf":[]}]}`, `{"title":{"operator":"isNull"}}`,
 		`{"author":{"operator":"is","value":{"name":"x"}}}`, `{"releaseDate":{"operator":"after","dateTime":"2000-01-01T00:00:00Z"}}`,

@@ -29,8 +29,8 @@ type shelf struct {
 	books   map[string][]uuid.UUID // by series
 }
 
-// serve is a server whose tenant one has the interface, and its shelf: "Able" with four books (a page image of one
-// cannot be read, the last is an e-book, of a fifth the file is gone) and "Baker" with one.
+// serve returns a server whose tenant one has the interface, and its shelf: "Able" with four books (one page image is
+// unreadable, the last is an e-book; a fifth book's file is gone) and "Baker" with one.
 func serve(t testing.TB) (*testkit.Server, shelf) {
 	t.Helper()
 	s := testkit.Serve(t, routes)
@@ -77,7 +77,7 @@ func serve(t testing.TB) (*testkit.Server, shelf) {
 	return s, sh
 }
 
-// page is what the tests read of a list.
+// page is the part of a list that the tests read.
 type page struct {
 	Content []struct {
 		ID, Name string
@@ -109,7 +109,7 @@ func list(t testing.TB, c *testkit.Client, method, path string, body any) (p pag
 	return p
 }
 
-// The interface is where the tenant says, from the next request on that looks at the tenant anew, and nowhere else.
+// The interface is at the tenant's prefix only, from the next request that reloads the tenant.
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -121,7 +121,7 @@ func TestPrefix(t *testing.T) {
 		c.Do("GET", "/other/api/v1/series/x", nil).Want(404)
 		c.Do("PATCH", "/other/api/v1/books/"+uuid.NewString()+"/read-progress", `{"page":`).Want(404)
 	}
-	foreign.Do("GET", root+"/v1/libraries", nil).Want(404) // they have none
+	foreign.Do("GET", root+"/v1/libraries", nil).Want(404) // no prefix is set
 	foreign.Do("GET", "//api/v1/libraries", nil).Want(404)
 	s.DB.Set(t, s.One, setting.KomgaPrefix, "panels")
 	other := s.Beside(t, routes)
@@ -427,7 +427,7 @@ func TestProgress(t *testing.T) {
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksCount": 4.0, "booksReadCount": 1.0, "booksUnreadCount": 3.0, "booksInProgressCount": 0.0,
 		"lastReadContinuousNumberSort": 1.0, "maxNumberSort": 4.0})
 	me.Do("PUT", series, `{"lastBookNumberSortRead":2.5}`).Want(204)
-	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204) // takes nothing back
+	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204) // marks nothing as unread
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 3.0, "lastReadContinuousNumberSort": 2.5})
 	me.Do("DELETE", root+"/v1/books/"+able[1].String()+"/read-progress", nil).Want(204)
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 2.0, "lastReadContinuousNumberSort": 1.0})
@@ -438,7 +438,7 @@ func TestProgress(t *testing.T) {
 	me.Do("GET", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), nil).Want(404)
 	me.Do("PUT", strings.Replace(series, sh.series["Able"].String(), uuid.NewString(), 1), `{"lastBookNumberSortRead":1}`).Want(404)
 
-	s.DB.Exec(t, "update book set number = null where id = $1", able[1]) // stands after the others
+	s.DB.Exec(t, "update book set number = null where id = $1", able[1]) // comes after the others
 	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204)
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 1.0, "lastReadContinuousNumberSort": 1.0})
 
@@ -503,7 +503,7 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// What the caller wants to read is a collection of series and a read list of books, each in the caller's order.
+// The want-to-read list is a collection of series and a read list of books, each in the caller's order.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	s, sh := serve(t)
@@ -540,7 +540,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// Collections and read lists that people made come after it, by name.
+// Manual collections and read lists follow, by name.
 func TestCollections(t *testing.T) {
 	t.Parallel()
 	s, sh := serve(t)
@@ -576,7 +576,7 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
-	// As readers ask: with filters, in the order of the list all the same.
+	// With filters the order of the list stays.
 	zoo, old, wanted := ids["Zoo"].String(), ids["Old"].String(), "want-to-read"
 	s.DB.Exec(t, "insert into wanted (tenant_id, account_id, id, book_id, place) values ($1, $2, gen_random_uuid(), $3, 3), ($1, $2, gen_random_uuid(), $4, 2)", s.One, me.ID, books[0], books[2])
 	for path, titles := range map[string]string{
@@ -604,7 +604,7 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
-	// Those that nobody ordered: series by title, books as they came out.
+	// Unordered ones: series by title, books by release.
 	s.DB.Exec(t, "update collection set ordered = false")
 	for at, titles := range map[string]string{"/v1/collections/" + zoo + "/series": "Able, Baker", "/v1/readlists/" + ids["Best"].String() + "/books": "Able 1, Able 2",
 		"/v1/readlists/" + wanted + "/books": "Able 3, Able 1"} {
@@ -639,7 +639,7 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// No list may read a table of content from end to end.
+// No list may scan a whole content table.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -659,14 +659,14 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// read gives a user progress in a book.
+// read sets a user's progress in a book.
 func read(t testing.TB, s *testkit.Server, c *testkit.Client, book uuid.UUID, completed bool) {
 	t.Helper()
 	s.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page, completed, completed_at) values ($1, $2, $3, gen_random_uuid(), 2, $4, case when $4 then now() end)
 		on conflict (tenant_id, account_id, book_id) do update set completed = excluded.completed, completed_at = excluded.completed_at, updated_at = now()`, c.Tenant, c.ID, book, completed)
 }
 
-// want compares members; arrays as they are printed.
+// want compares fields; arrays by their printed form.
 func want(t testing.TB, got any, members map[string]any) {
 	t.Helper()
 	m, _ := got.(map[string]any)

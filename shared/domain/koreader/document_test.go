@@ -2,7 +2,7 @@ package koreader
 
 import "testing"
 
-// Readers name a document of an e-book each in their own way.
+// Clients name a document of an e-book in different ways.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	k := &book{Spine: []string{"OPS/text/one.xhtml", "OPS/a b.xhtml", "OPS/resource/three.xhtml"}}

@@ -20,11 +20,11 @@ const at = "/koreader/syncs/progress"
 
 type object = map[string]any
 
-// rig is KOReader's interface over a library of both tenants, which have turned it on.
+// rig is KOReader's interface over a library in each of two tenants, both of which have turned it on.
 type rig struct {
 	*testkit.Server
 	t    *testing.T
-	told int // that there are tasks
+	told int // calls of added
 }
 
 func newRig(t *testing.T) *rig {
@@ -55,7 +55,7 @@ func (r *rig) book(tenant uuid.UUID, digest, format string, pages int, spine ...
 	return id
 }
 
-// kept is what is stored of the last sitting with a book: whose, page, device and what the device calls itself.
+// kept returns the stored last session of a book: user, page, device and device name.
 func (r *rig) kept(book uuid.UUID) (out string) {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(context.Background(), `select coalesce(string_agg(concat_ws(' ', a.username, p.current_page, s.device_id, coalesce(s.device_name, '-')), ', '), '')
@@ -69,7 +69,7 @@ func place(document string, progress any, percentage float64) object {
 	return object{"document": document, "progress": progress, "percentage": percentage, "device_id": "A1"}
 }
 
-// A place is one user's, in one tenant, and only where KOReader is on.
+// A position belongs to one user, in one tenant, and only if KOReader is on.
 func TestWhosePlace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -89,7 +89,7 @@ func TestWhosePlace(t *testing.T) {
 	if got := foreign.Do("GET", at+"/d1", nil).Want(404); !strings.Contains(string(got.Body), "No book has this file") {
 		t.Errorf("another tenant: %s", got.Body)
 	}
-	foreign.Do("PUT", at, place("d1", 7, 0.875)).Want(200) // keeps nothing
+	foreign.Do("PUT", at, place("d1", 7, 0.875)).Want(200) // stores nothing
 	if got := me.Do("GET", at+"/d1", nil).Want(200).Map(); got["progress"] != "3" {
 		t.Errorf("after another tenant's: %v", got)
 	}
@@ -100,7 +100,7 @@ func TestWhosePlace(t *testing.T) {
 		t.Errorf("kept: %q, want %q", got, want)
 	}
 	r.Anonymous(t, "one").Do("POST", "/koreader/users/create", nil).Want(403)
-	// Reading and writing are permissions of their own.
+	// Reading and writing require separate permissions.
 	reads, writes := r.Key(t, me, "ProgressRead"), r.Key(t, me, "ProgressWrite")
 	reads.Do("GET", at+"/d1", nil).Want(200)
 	reads.Do("PUT", at, place("d1", 4, 0.5)).Want(403)
@@ -127,7 +127,7 @@ func TestWhosePlace(t *testing.T) {
 	me.Do("GET", "/koreader///users/auth", nil).Want(404)
 }
 
-// A document is the book that has this very file now; of several none is written to.
+// A document is the book whose current file matches; if several match, nothing is written.
 func TestWhichBook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,11 +151,11 @@ func TestWhichBook(t *testing.T) {
 	if r.kept(one) != "" || r.kept(two) == "" {
 		t.Errorf("kept of the one that is left: %q, %q", r.kept(one), r.kept(two))
 	}
-	r.book(r.Two, "twins", "cbz", 8) // another tenant's is no twin
+	r.book(r.Two, "twins", "cbz", 8) // another tenant's book does not count
 	me.Do("GET", at+"/twins", nil).Want(200)
 }
 
-// Pages and places as KOReader writes them, to their bounds.
+// Pages and positions in KOReader's format, up to their limits.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -170,15 +170,15 @@ func TestPlaces(t *testing.T) {
 	}
 	me.Do("PUT", at, place("comic", " 5 ", 0.625)).Want(200)
 	is("comic", "5")
-	me.Do("PUT", at, place("comic", "/body/DocFragment[3].0", 0.25)).Want(200) // is no place in a comic: the share counts
+	me.Do("PUT", at, place("comic", "/body/DocFragment[3].0", 0.25)).Want(200) // not a position in a comic: the percentage counts
 	is("comic", "2")
 	var locators int
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(locator) from reading_session where book_id = $1", comic).Scan(&locators); err != nil || locators != 0 {
 		t.Errorf("%d places of an e-book in a comic, %v", locators, err)
 	}
-	me.Do("PUT", at, place("comic", 999999999, 0.5)).Want(200) // no further than the last page
+	me.Do("PUT", at, place("comic", 999999999, 0.5)).Want(200) // capped at the last page
 	is("comic", "8")
-	me.Do("PUT", at, place("comic", "9999999999", 0.5)).Want(200) // is no page
+	me.Do("PUT", at, place("comic", "9999999999", 0.5)).Want(200) // not a page
 	is("comic", "4")
 	r.DB.Exec(t, "update progress set current_page = 0, percentage = null, completed = false where book_id = $1", comic)
 	is("comic", "1") // KOReader counts from 1
@@ -197,7 +197,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s lies in %q, want %q, %v", progress, got, href, err)
 		}
 	}
-	me.Do("PUT", at, place("novel", "1", 0.6)).Want(200) // is a page of KOReader's own: the share counts
+	me.Do("PUT", at, place("novel", "1", 0.6)).Want(200) // KOReader's own page number: the percentage counts
 	is("novel", "/body/DocFragment[2].0")
 	r.book(r.One, "nothing", "epub", 0)
 	me.Do("PUT", at, place("nothing", "x", 0.6)).Want(200)
@@ -209,7 +209,7 @@ func TestPlaces(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select locator::jsonb ->> 'href' from reading_session where book_id = $1", odd).Scan(&href); err != nil || href != "a%20b%25.xhtml" {
 		t.Errorf("a name with a space is %q, %v", href, err)
 	}
-	// What other readers say: by the whole name of a document before a shorter one; where it is told no more, the page
+	// Positions from other clients: the complete name of a document wins over a shorter one; if none matches, the page
 	// counts.
 	say := func(href string, told, now float64, page int) {
 		t.Helper()
@@ -233,7 +233,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What is not known asks for the digests: once, and again after an hour or when there are books that came since.
+// An unknown document queues the digests: once, and again after an hour or when books were added since.
 func TestDigestsAreAskedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -252,11 +252,11 @@ func TestDigestsAreAskedFor(t *testing.T) {
 		"an unknown file":    func(c *testkit.Client) { c.Do("GET", at+"/unknown", nil).Want(404) },
 		"what is read of it": func(c *testkit.Client) { c.Do("PUT", at, place("unknown", 1, 0.5)).Want(200) },
 	}
-	fresh := func() *testkit.Client { return me.At(r.Beside(t, r.routes)) } // a process that has asked for nothing yet
+	fresh := func() *testkit.Client { return me.At(r.Beside(t, r.routes)) } // a process that has queued nothing yet
 	r.DB.Exec(t, "update book set created_at = now() - interval '1 day'")
 	for what, ask := range asks {
 		r.DB.Exec(t, "delete from task")
-		r.DB.Exec(t, "insert into task (tenant_id, id, type, status) values ($1, gen_random_uuid(), $2, 'completed')", r.One, task.ExportSeries) // has nothing to do with it
+		r.DB.Exec(t, "insert into task (tenant_id, id, type, status) values ($1, gen_random_uuid(), $2, 'completed')", r.One, task.ExportSeries) // unrelated
 		r.told = 0
 		if ask(fresh()); tasks() != 1 || r.told != 1 {
 			t.Errorf("%s asks for no digests, or tells nobody (%d)", what, r.told)

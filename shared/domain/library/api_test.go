@@ -28,7 +28,7 @@ import (
 
 const path = "/api/v1/libraries"
 
-// fixture is a server with the root /books in tenant one, and what the slice did.
+// fixture is a server with the root /books in tenant one, which records what happened.
 type fixture struct {
 	*testkit.Server
 	mu       sync.Mutex
@@ -40,7 +40,7 @@ type fixture struct {
 	listing [][]string // keys below the root, by pages
 }
 
-// folders is a store that shows any folder but a few.
+// folders is a store in which all folders exist but a few.
 type folders struct{ *fixture }
 
 func (folders) Folders(_ context.Context, _, prefix string, _ int) ([]string, []blob.Object, bool, error) {
@@ -56,7 +56,7 @@ func (f folders) Named(_ context.Context, _, name string) (folder, object bool, 
 		return false, false, blob.ErrDenied
 	case "down":
 		return false, false, fault.New(fault.Unavailable, "the store is down")
-	case "taken": // in this very moment
+	case "taken": // concurrently
 		_, err := f.DB.Owner.Pool().Exec(context.Background(), "delete from library_root where tenant_id = $1", f.One)
 		return true, false, err
 	case "replaced":
@@ -226,7 +226,7 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	if !slices.Equal(f.events, []string{"library_created", "library_updated", "library_updated"}) {
 		t.Errorf("events: %v", f.events)
 	}
-	for range 2 { // active again; then it was
+	for range 2 { // reactivated; then already active
 		me.Do("PATCH", one, `{"isActive":true}`).Want(200)
 	}
 	if !slices.Equal(f.scans, []string{"normal", "queued", "normal", "queued"}) {
@@ -234,7 +234,7 @@ func TestEveryFieldAndPartialUpdate(t *testing.T) {
 	}
 }
 
-// A request that names nothing changes nothing, and nobody is told of it.
+// An empty change changes nothing, and publishes nothing.
 func TestNothingToChange(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -253,7 +253,7 @@ func TestNothingToChange(t *testing.T) {
 	}
 }
 
-// A schedule without a time zone of its own follows the server's, which is UTC until it is set.
+// A schedule without its own time zone follows the server's, which is UTC until set.
 func TestServerTimeZone(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -285,8 +285,7 @@ func TestServerTimeZone(t *testing.T) {
 	}
 }
 
-// A library that is made while the time zone changes, and a scheduler has all others follow it, is scanned by the new
-// one.
+// A library that is created while the time zone changes gets the new one, too.
 func TestServerTimeZoneChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -314,7 +313,7 @@ func nextScan(t *testing.T, f *fixture, id any) (next *time.Time) {
 	return next
 }
 
-// An empty folder is one, and a prefix of a bucket is there as soon as something is put below it.
+// An empty folder exists; a prefix of a bucket exists as soon as an object is below it.
 func TestFoldersWithoutFiles(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -324,7 +323,7 @@ func TestFoldersWithoutFiles(t *testing.T) {
 	}
 }
 
-// A folder may have spaces at the ends of its name; another one without them is another folder.
+// A folder name may begin or end with spaces; without them it is another folder.
 func TestSpacesInPath(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -506,7 +505,7 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	if _, err := f.DB.Owner.Pool().Exec(t.Context(), "update task set progress_total = 9, progress_current = 4 where library_id = $1", gone); err != nil {
 		t.Fatal(err)
 	}
-	// Of what the scan has queued one runs, of which listeners know, and one waits.
+	// One of the scan's children runs, so listeners know it; one is pending.
 	if _, err := f.DB.Owner.Pool().Exec(t.Context(), `insert into task (tenant_id, id, type, library_id, parent_id, priority, status, started_at)
 		select t.tenant_id, gen_random_uuid(), 'analyze_books', t.library_id, t.id, 495, s.status, s.started_at
 		from task t, (values ('running', now()), ('pending', null)) s(status, started_at) where t.library_id = $1`, gone); err != nil {
@@ -530,7 +529,7 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	}
 }
 
-// The operator may take a root, or have something else serve it, after it was read and before the library is stored.
+// The operator may remove a root, or change what serves it, after it was read and before the library is stored.
 func TestRootIsGoneMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -558,7 +557,7 @@ func TestRootIsGoneMeanwhile(t *testing.T) {
 	admin.Do("PATCH", path+"/"+stays, `{"description":"other"}`).Want(200)
 }
 
-// A library whose folder is away just now stays where it is when it is written back whole.
+// A library whose folder is away keeps its path when it is written back completely.
 func TestPathOfAFolderThatIsAway(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -573,7 +572,7 @@ func TestPathOfAFolderThatIsAway(t *testing.T) {
 	}
 }
 
-// A scan goes on in the folder where it began, so a library stays there until it has ended.
+// A running scan stays in its folder, so the library's path cannot change until it has ended.
 func TestPathWhileScanning(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -592,7 +591,7 @@ func TestPathWhileScanning(t *testing.T) {
 	}
 }
 
-// A library is made active again while a scan of it works: neither keeps the other from it.
+// Reactivating a library and a running scan do not block each other.
 func TestActiveAgainWhileScanning(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -620,8 +619,7 @@ func TestActiveAgainWhileScanning(t *testing.T) {
 	}
 }
 
-// A large library goes in parts. What ends that in between leaves one that no schedule scans, and the next call goes
-// on.
+// A large library is deleted in parts. After an interruption no schedule scans it, and the next call continues.
 func TestDeleteInParts(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -638,7 +636,7 @@ func TestDeleteInParts(t *testing.T) {
 			select $1, gen_random_uuid(), $2, s.id, s.path || '/' || n, 10, now(), 'cbz', 'b', 'b', 'b' from s, generate_series(1, 5) n`, f.One, id)
 	}
 	gone := ids[1]
-	for _, left := range []float64{11, 7} { // no time for more than one part; the scan of the first time is another one's later
+	for _, left := range []float64{11, 7} { // time for one part only; the scan of the first call is another one later
 		tasks, found, err := library.Remove(ctx, f.DB.App, gone, 4, -time.Second)
 		if !fault.Is(err, fault.Unavailable) || !found || tasks != 1 {
 			t.Fatalf("%d tasks, found %v: %v", tasks, found, err)
@@ -664,8 +662,7 @@ func TestDeleteInParts(t *testing.T) {
 	}
 }
 
-// Who takes a root from the tenant in this moment is waited for: nothing is made, or moved, below what is no longer
-// given.
+// A concurrent removal of a root is waited for: nothing is created or moved below a removed root.
 func TestRootIsHeld(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -691,7 +688,7 @@ func TestRootIsHeld(t *testing.T) {
 	}
 }
 
-// twice makes two libraries with so many books of a series, whose files are the same in both.
+// twice creates two libraries with a series of that many books, with the same files in both.
 func twice(t *testing.T, f *fixture, admin *testkit.Client, books int) (ids []string) {
 	t.Helper()
 	for _, name := range []string{"old", "new"} {
@@ -706,7 +703,7 @@ func twice(t *testing.T, f *fixture, admin *testkit.Client, books int) (ids []st
 	return ids
 }
 
-// What has moved to another library is told of also where the deletion fails: it stays there.
+// Books that have moved to another library are published even if the deletion fails: they stay there.
 func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -725,8 +722,8 @@ func TestFailedDeletionTellsWhatHasMoved(t *testing.T) {
 	admin.Do("DELETE", path+"/"+ids[0], nil).Want(204)
 }
 
-// What people said of a series, or chose, goes with its books to the library where the files are by now, also those
-// that nobody has read.
+// What people said about a series, or chose, moves with its books to the library that has the files now, even if nobody
+// has read them.
 func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	t.Parallel()
 	for what, sql := range map[string]string{
@@ -748,8 +745,8 @@ func TestDeletionLeavesWhatIsChosen(t *testing.T) {
 	}
 }
 
-// What is of a series, some of whose books go with the library, is of the series to which the others have gone, and
-// listeners are told.
+// Data of a series, some of whose books are deleted with the library, moves to the series where the other books have
+// gone; events are published.
 func TestDeletionLeavesWhatIsOfAPartOfASeries(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -770,8 +767,8 @@ func TestDeletionLeavesWhatIsOfAPartOfASeries(t *testing.T) {
 	}
 }
 
-// A file that two libraries have is still there when one of them is deleted, whichever was scanned last: what people
-// have read, and said of its series, goes on in the other, with the very same file.
+// A file in two libraries still exists when one is deleted, whichever was scanned last: progress, and data of the
+// series, continue in the other one, with the same file.
 func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -797,13 +794,13 @@ func TestDeletionOfAnotherLibraryOverTheSameFolder(t *testing.T) {
 		t.Errorf("left: %q, %v", got, err)
 	}
 	row := f.DB.Owner.Pool().QueryRow(t.Context(), "select summary || ', ' || publisher from series where tenant_id = $1", f.One)
-	if err := row.Scan(&got); err != nil || got != "mine, P" { // the older one has its own, and what it had not
+	if err := row.Scan(&got); err != nil || got != "mine, P" { // the older one has its own value, and gets what it lacked
 		t.Errorf("the series that is left says %q, %v", got, err)
 	}
 }
 
-// Who writes into a library when it is deleted has locked scan, library and counts in this order and goes on to its
-// books: the deletion waits for each, and holds nothing that the writer is yet to ask for.
+// A writer in a library that is being deleted locks scan, library and counts in this order, and then books: the
+// deletion waits for each, and holds no lock that the writer still needs.
 func TestDeletionWaitsForWriters(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -814,7 +811,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		"select from library_count where library_id = $1 for update",
 		"update book set title = 'c' where library_id = $1",
 	}
-	for _, c := range [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}} { // from the first lock on, up to the last that it has
+	for _, c := range [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}} { // from the first lock up to the last one held
 		first, held := c[0], c[1]
 		id := uuid.MustParse(admin.Do("POST", path, `{"name":"l`+fmt.Sprint(c)+`","path":"/books/keep"}`).Want(201).Map()["id"].(string))
 		f.DB.Exec(t, "insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed')", f.One, id)
@@ -828,7 +825,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }) // after a failure; else it is closed
+		t.Cleanup(func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }) // after a failure; otherwise it is closed
 		lock := func(some []string) {
 			for _, sql := range some {
 				if _, err := writer.Exec(t.Context(), sql, id); err != nil {
@@ -858,7 +855,7 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 	}
 }
 
-// A body of two megabytes was answered with sixty.
+// A body of two megabytes used to be answered with sixty.
 func TestManyFaultsAreToldInShort(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

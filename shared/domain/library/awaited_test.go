@@ -7,14 +7,14 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// reads puts a user on a page of a book of a library.
+// reads sets a user's progress in a book of a library.
 func reads(t *testing.T, f *fixture, user *testkit.Client, library, key string) {
 	t.Helper()
 	f.DB.Exec(t, `insert into progress (tenant_id, account_id, book_id, id, current_page) select tenant_id, $1, id, gen_random_uuid(), 2
 		from book where library_id = $2 and key = $3`, user.ID, library, key)
 }
 
-// While another library may be about to know the files of what people have read, this one is not deleted.
+// While another library may soon find files that people have read here, this one is not deleted.
 func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 	t.Parallel()
 	const (
@@ -33,8 +33,8 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 		missed = "update book set deleted_at = now() where tenant_id = $1 and library_id <> $2 and key = 's/1.cbz'"
 	)
 	for name, c := range map[string]struct {
-		other []string // what is of the other library
-		says  string   // nothing where the library may be deleted
+		other []string // state of the other library
+		says  string   // empty if the library may be deleted
 	}{
 		"it is scanned":                               {[]string{scans}, "A scan of the library new is waiting or running"},
 		"it has been scanned":                         {[]string{scans, ends}, ""},
@@ -59,7 +59,7 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 				f.DB.Exec(t, sql, f.One, ids[1])
 			}
 			gone := admin.Do("POST", path, `{"name":"empty","path":"/books/empty"}`).Want(201).Map()["id"].(string)
-			admin.Do("DELETE", path+"/"+gone, nil).Want(204) // nothing is lost with it
+			admin.Do("DELETE", path+"/"+gone, nil).Want(204) // nothing is lost
 			reads(t, f, admin, ids[0], "s/1.cbz")
 			f.events = nil
 			answer := admin.Do("DELETE", path+"/"+ids[0], nil)

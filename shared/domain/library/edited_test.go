@@ -2,8 +2,8 @@ package library_test
 
 import "testing"
 
-// An edit locks nothing but a title. What people and plugins have written goes with a series, and with a book, to the
-// library where the files are by now, also what nobody has read.
+// An edit locks only titles. What people and plugins have written moves with series and books to the library that has
+// the files now, even if nobody has read them.
 func TestDeletionLeavesWhatIsEdited(t *testing.T) {
 	t.Parallel()
 	tag := "with t as (insert into tag (tenant_id, id, name) values ($1, gen_random_uuid(), 'keep') returning id) "

@@ -10,8 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A scan of the library of the heirs writes to several of them, in whatever order: neither waits for the other for
-// ever.
+// A scan of the heirs' library writes to several of them in any order: there is no deadlock.
 func TestHeirsAreWrittenByAScan(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -45,8 +44,8 @@ func TestHeirsAreWrittenByAScan(t *testing.T) {
 	}
 }
 
-// A series whose heir is in a library that another transaction writes to stays until that has ended, where nobody has
-// waited for it before.
+// A series whose heir's library is locked by another transaction stays until that has ended, unless nobody has waited
+// before.
 func TestHeirsThatAreHeld(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// heirs makes so many series in the first library, each with a rating of its own and an heir in the second.
+// heirs creates that many series in the first library, each with a rating and an heir in the second.
 func heirs(t *testing.T, f *fixture, admin *testkit.Client, series int) (was, is uuid.UUID) {
 	t.Helper()
 	ids := twice(t, f, admin, 0)
@@ -37,8 +37,8 @@ func rated(t *testing.T, f *fixture, library uuid.UUID) (n int) {
 	return n
 }
 
-// What is of many series goes to their heirs in parts, which take the time that they need; what ends that in between
-// loses nothing, and the next call goes on.
+// Data of many series is handed over in parts, without a statement timeout; an interruption loses nothing, and the next
+// call continues.
 func TestSeriesAreHandedOverInParts(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
@@ -52,7 +52,7 @@ func TestSeriesAreHandedOverInParts(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || first == 0 || first == 450 {
 		t.Fatalf("%d series are handed over: %v", first, err)
 	}
-	f.DB.Exec(t, "delete from series_rating r using series s where s.id = r.series_id and s.library_id = $1", is) // somebody thinks otherwise
+	f.DB.Exec(t, "delete from series_rating r using series s where s.id = r.series_id and s.library_id = $1", is) // somebody has removed the rating
 	if err := library.Leave(f.In(f.One), f.DB.App, was, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +62,8 @@ func TestSeriesAreHandedOverInParts(t *testing.T) {
 	admin.Do("DELETE", path+"/"+was.String(), nil).Want(204)
 }
 
-// The heir of a series may be one that goes at the same time: what is of both is of the last in the row, and of two
-// texts the older.
+// An heir may be deleted at the same time: the last one in the chain inherits the data of all; of two texts it gets the
+// older.
 func TestHeirsOfHeirs(t *testing.T) {
 	t.Parallel()
 	const many = 30
@@ -77,7 +77,7 @@ func TestHeirsOfHeirs(t *testing.T) {
 			}
 		},
 		"they are empty, one after the other": func(f *fixture, _ *testkit.Client, library uuid.UUID) {
-			for _, order := range []string{"id", "path"} { // of half of them, whatever comes after them, and of the rest
+			for _, order := range []string{"id", "path"} { // half of them in an order unrelated to the chain, and the rest
 				var ids []uuid.UUID
 				row := f.DB.Owner.Pool().QueryRow(t.Context(), "select array(select id from series where library_id = $1 order by "+order+" limit $2)", library, many/2+2)
 				if err := row.Scan(&ids); err != nil {
@@ -96,8 +96,8 @@ func TestHeirsOfHeirs(t *testing.T) {
 			f := serve(t)
 			admin := f.User(t, "one", "admin")
 			was, is := heirs(t, f, admin, many)
-			// Each is the heir of another, whatever their paths and ids; one has its heir in the other library, and two
-			// have each other.
+			// Each is the heir of another, regardless of paths and ids; one has its heir in the other library, and two
+			// are each other's.
 			f.DB.Exec(t, `update series s set heir = n.id, summary = s.path from (select id, lead(id) over (order by path desc) as next from series where library_id = $1) x
 				join series n on n.id = coalesce(x.next, (select id from series where library_id = $2 and path = 's1')) where s.id = x.id`, was, is)
 			f.DB.Exec(t, `with s as (insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)

@@ -90,7 +90,7 @@ func TestPreviewRefuses(t *testing.T) {
 	f.Anonymous(t, "one").Do("POST", previewPath, `{"path":"/books"}`).Want(401)
 }
 
-// Every strategy of the interface is accepted, with its configuration in either spelling, and answered in one.
+// Every strategy is accepted with its configuration in either spelling, and returned in one.
 func TestEveryStrategyIsAccepted(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

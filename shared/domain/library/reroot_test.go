@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// After other roots were given, a library is found where its path is now, unless it is still served as it was.
+// After roots have changed, a library gets the bucket that serves its path now, unless its old one is still served.
 func TestReroot(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -21,7 +21,7 @@ func TestReroot(t *testing.T) {
 		"/srv/comics/a b":   {"comics", "a b/", "srv/comics/a b/"},
 		"/srv/manga/jp":     {"all", "srv/manga/jp/", "manga/jp/"},
 		"/srv/manga/x":      {"manga", "x/", "manga/x/"},
-		"/srv/both":         {"kept", "both/", "kept/both/"}, // another root serves it too
+		"/srv/both":         {"kept", "both/", "kept/both/"}, // served by another root, too
 		"/elsewhere":        {"elsewhere", "", "elsewhere/"}, // below no root
 		"s3://comics/a":     {"comics", "a/", "comics/a/"},
 		"s3://manga/jp/a b": {"manga", "jp/a b/", "manga/jp/a b/"},

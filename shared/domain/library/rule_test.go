@@ -50,7 +50,7 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
-// What is hidden is neither a book nor a sidecar, and package documents are heeded only where they are asked for.
+// Hidden files are neither books nor sidecars, and package documents count only if requested.
 func TestHiddenFiles(t *testing.T) {
 	t.Parallel()
 	selected, err := library.Selection(nil, "")
@@ -107,7 +107,7 @@ func TestCleanTitle(t *testing.T) {
 	}
 }
 
-// A chain of replacements that each multiply the title must not take the memory of the worker.
+// A chain of replacements that multiply the title must not exhaust the worker's memory.
 func TestCleanTitleIsBounded(t *testing.T) {
 	t.Parallel()
 	var rules []library.TitleRule
@@ -120,7 +120,7 @@ func TestCleanTitleIsBounded(t *testing.T) {
 	}
 }
 
-// What is said of a pattern that is too long shows whole characters of it.
+// An error about a pattern that is too long is cut at a character boundary.
 func TestLongPatternIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := library.Excluded("x" + strings.Repeat("é", 300))

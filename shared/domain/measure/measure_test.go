@@ -33,7 +33,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
-// rig is one book whose index knows no size, behind the interface and with a worker.
+// rig is a book whose index has no sizes, with a server and a worker.
 type rig struct {
 	*testing.T
 	*testkit.Server
@@ -42,7 +42,7 @@ type rig struct {
 	book   uuid.UUID
 	object blob.Object
 	told   []string // fields of book_updated
-	added  int      // how often the workers were told of a task
+	added  int      // calls of added
 	epoch  int32
 	m      *measure.Measurer
 }
@@ -91,7 +91,7 @@ func newRig(t *testing.T, file []byte) *rig {
 	return r
 }
 
-// pages are the sizes that the interface answers, as 3x4; "-" where it has none.
+// pages returns the sizes in the response, as 3x4; "-" if unknown.
 func (r *rig) pages() (out []string) {
 	r.Helper()
 	var got struct {
@@ -111,7 +111,7 @@ func (r *rig) pages() (out []string) {
 	return out
 }
 
-// waiting are the tasks of a type that wait.
+// waiting returns the pending tasks of a type.
 func (r *rig) waiting(typ string) (ids []uuid.UUID) {
 	r.Helper()
 	rows, err := r.DB.Owner.Pool().Query(r.Context(), "select id from task where type = $1 and status = 'pending' and book_id = $2 and tenant_id = $3", typ, r.book, r.One)
@@ -124,7 +124,7 @@ func (r *rig) waiting(typ string) (ids []uuid.UUID) {
 	return ids
 }
 
-// run does the one task that waits, as a worker does; ctx may pause it.
+// run runs the only pending task, as a worker does; ctx may pause it.
 func (r *rig) run(ctx context.Context) (measure.Result, error) {
 	r.Helper()
 	waiting := r.waiting(task.MeasurePages)
@@ -156,7 +156,7 @@ func encodedPNG(t *testing.T, width, height int) []byte {
 	return b.Bytes()
 }
 
-// described is a JPEG with n bytes of metadata before its size.
+// described returns a JPEG with n bytes of metadata before its size.
 func described(jpeg []byte, n int) []byte {
 	head := []byte{0xff, 0xd8, 0xff, 0xe1}
 	return slices.Concat(binary.BigEndian.AppendUint16(head, uint16(n+2)), make([]byte, n), jpeg[2:])
@@ -182,7 +182,7 @@ func TestSizesAreThereTheNextTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want("result", res, measure.Result{Pages: 5})
-	// One for each page; the last has its size behind the first four thousand bytes.
+	// One request per page; the last page has its size beyond the first four thousand bytes.
 	r.want("requests", len(r.s3.Counter.Reset()), 6)
 	if len(r.told) != 1 || !strings.Contains(r.told[0], "pages") || !strings.Contains(r.told[0], r.book.String()) {
 		t.Errorf("listeners heard %v", r.told)
@@ -191,7 +191,7 @@ func TestSizesAreThereTheNextTime(t *testing.T) {
 	r.want("tasks that wait then", len(r.waiting(task.MeasurePages)), 0)
 }
 
-// The colour profile of a printer takes half a megabyte, in segments of 64 KB before the size.
+// A printer's colour profile takes half a megabyte, in segments of 64 KB before the size.
 func TestSizeBehindMuchMetadata(t *testing.T) {
 	t.Parallel()
 	page := testkit.JPEG(t, 300, 450, 1)
@@ -244,13 +244,13 @@ func TestUnmeasurablePageIsTriedOnce(t *testing.T) {
 	r.want("requests", len(r.s3.Counter.Reset()), 5)
 	r.want("sizes", r.pages(), []string{"-", "-", "20x30", "-", "-"})
 	r.want("tasks", len(r.waiting(task.MeasurePages)), 0)
-	// The analysis writes the index anew: then it is looked for again.
+	// The analysis rewrites the index: then sizes are read again.
 	r.DB.Exec(t, "update page_index set widths[1] = 0, heights[1] = 0 where tenant_id = $1", r.One)
 	r.pages()
 	r.want("tasks", len(r.waiting(task.MeasurePages)), 1)
 }
 
-// Compressed entries of a RAR give their heads, too.
+// The headers of compressed entries of a RAR can be read, too.
 func TestCompressedRAR(t *testing.T) {
 	t.Parallel()
 	data, err := rarpack.Archive(rarpack.Options{}, rarpack.File{Name: "1.jpg", Data: testkit.JPEG(t, 300, 450, 1)}, rarpack.File{Name: "2.jpg", Data: testkit.JPEG(t, 900, 1300, 2)})
@@ -265,7 +265,7 @@ func TestCompressedRAR(t *testing.T) {
 	r.want("sizes", r.pages(), []string{"300x450", "900x1300"})
 }
 
-// Where the book has other content by the time that its sizes are stored, they are not.
+// If the book has other content by the time its sizes are stored, they are not.
 func TestBookThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
@@ -294,7 +294,7 @@ func TestBookThatChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// The file is another one, which nobody has noticed: it is analysed.
+// The file has changed unnoticed: it is analysed.
 func TestFileThatChanged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.Comic(t, 1, 2, ""))
@@ -307,7 +307,7 @@ func TestFileThatChanged(t *testing.T) {
 	r.want("sizes", r.pages(), []string{"-", "-"})
 }
 
-// Trouble of the store keeps what was found, and leaves the rest for another try.
+// A failure of the store keeps the results so far, and leaves the rest for a retry.
 func TestStoreThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.Comic(t, 1, 3, ""))
@@ -334,7 +334,7 @@ func TestStoreThatFails(t *testing.T) {
 	r.want("sizes", r.pages(), []string{"60x90", "60x90", "60x90"})
 }
 
-// Each run that is told to pause gets a page further.
+// Each run that is told to pause reads one more page.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.Comic(t, 1, 3, ""))
@@ -351,7 +351,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Pages of a solid 7z are left alone until there is a page pack.
+// Pages of a solid 7z are skipped until there is a page pack.
 func TestPagesOfAPack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.SevenZip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 300, 450, 1)}, testkit.File{Name: "2.jpg", Data: testkit.JPEG(t, 310, 460, 2)}))
@@ -377,7 +377,7 @@ func TestPagesOfAPack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Its object is lost: a new one is queued.
+	// The pack's object is lost: a new one is queued.
 	r.DB.Exec(t, "update page_pack set key = $1", key+"x")
 	r.pages()
 	if _, err := r.run(t.Context()); !fault.Is(err, fault.Conflict) {
@@ -401,7 +401,7 @@ func TestPagesOfAPack(t *testing.T) {
 	r.want("sizes", r.pages(), []string{"300x450", "310x460"})
 }
 
-// Books that cannot be read, or are gone, and those of another tenant are not measured.
+// Unreadable and missing books, and those of another tenant, are not measured.
 func TestBooksThatAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.Comic(t, 1, 2, ""))
@@ -417,7 +417,7 @@ func TestBooksThatAreNotMeasured(t *testing.T) {
 	r.want("tasks", len(r.waiting(task.MeasurePages)), 1)
 }
 
-// The SQL that finds pages that can be read by themselves knows the same methods as the archives do.
+// The SQL for pages that can be read on their own uses the same methods as package archive.
 func TestMethodsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, testkit.Comic(t, 1, 1, ""))

@@ -15,7 +15,7 @@ import (
 
 func near(v any, want float64) bool {
 	got, ok := v.(float64)
-	return ok && math.Abs(got-want) <= want/100+1000 // a busy machine
+	return ok && math.Abs(got-want) <= want/100+1000 // tolerance for a busy machine
 }
 
 func TestFigures(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Why a task failed that was done for one user, administrators are told.
+// Administrators see why a task for one user failed.
 func TestFailuresOfPersonalTasks(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -104,7 +104,7 @@ func TestHistory(t *testing.T) {
 	figure(t, s, s.One, 24, "a", 4, 0)
 	figure(t, s, s.One, 6*24, "a", 8, 0)
 	figure(t, s, s.One, 20*24, "a", 16, 0)
-	figure(t, s, s.One, 40*24, "a", 32, 0) // beyond the setting
+	figure(t, s, s.One, 40*24, "a", 32, 0) // beyond the retention period
 	figure(t, s, s.Two, 0, "a", 64, 0)
 	counts := func(query string) (out []float64, m map[string]any) {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// Figures are removed by their age, by each tenant's own setting, and neither with tasks nor tasks with them.
+// Metrics are deleted by age, per tenant; deleting metrics and deleting tasks do not affect each other.
 func TestRemoval(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -231,7 +231,7 @@ func TestWhoMay(t *testing.T) {
 	}
 }
 
-// What the database keeps without a setting is the setting's default.
+// The database's default equals the setting's default.
 func TestDefaultIsTheSettings(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, metric.Routes)
@@ -242,7 +242,7 @@ func TestDefaultIsTheSettings(t *testing.T) {
 	}
 }
 
-// With 180 days of every type of task: neither the figures nor what waits is read from end to end.
+// With 180 days of every type of task, neither the metrics nor the queue are scanned completely.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

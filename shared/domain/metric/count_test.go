@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// Each way for a task to end is counted, and once.
+// Each way for a task to end is counted exactly once.
 func TestEveryEndIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -22,7 +22,7 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// waiting is a parent whose own work is done, and its only child.
+	// waiting creates a parent whose own work is done, and its only child.
 	waiting := func(typ string) (parent, child uuid.UUID) {
 		parent = begun(t, s, s.One, typ, time.Second, 0)
 		child = begun(t, s, s.One, "child", time.Second, 0)
@@ -38,7 +38,7 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 		{"completed", func() {
 			id := begun(t, s, s.One, "completed", time.Second, 0)
 			finish(t, s, s.One, id, nil, "")
-			finish(t, s, s.One, id, nil, "") // the worker says so twice
+			finish(t, s, s.One, id, nil, "") // the worker reports it twice
 		}, 1, 0},
 		{"failed", func() { finish(t, s, s.One, begun(t, s, s.One, "failed", time.Second, 0), nil, "broken") }, 0, 1},
 		{"tried again", func() {
@@ -111,8 +111,8 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 	}
 }
 
-// Workers that end children and their parents, a scheduler, and somebody who removes figures meanwhile: nobody waits
-// for ever, and every end is in the figures or was removed.
+// Workers end children and parents while a scheduler runs and metrics are deleted: there is no deadlock, and every end
+// is in the metrics or was deleted.
 func TestCountingBesideOthers(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -128,7 +128,7 @@ func TestCountingBesideOthers(t *testing.T) {
 			children = append(children, child)
 		}
 	}
-	for _, typ := range []string{"parent", "child"} { // ends in the other order in one statement
+	for _, typ := range []string{"parent", "child"} { // they end in the other order within one statement
 		for range 4 {
 			id := begun(t, s, s.One, typ, time.Second, 0)
 			exec(t, s, "update task set lease_until = now() - interval '1 second', max_attempts = 1 where id = $1", id)
@@ -155,7 +155,7 @@ func TestCountingBesideOthers(t *testing.T) {
 		}
 	})
 	for i := range children {
-		work <- children[i%8*8+i/8] // of all parents in turn
+		work <- children[i%8*8+i/8] // round-robin over the parents
 	}
 	close(work)
 	all.Wait()
@@ -165,7 +165,7 @@ func TestCountingBesideOthers(t *testing.T) {
 			t.Errorf("a parent is %v", m["status"])
 		}
 	}
-	// Alone, every one of many at once is there.
+	// Without the others, every concurrent end is counted.
 	for range 40 {
 		children = append(children, begun(t, s, s.One, "child", time.Second, 0))
 	}
@@ -203,7 +203,7 @@ func TestDisabledCountsNothing(t *testing.T) {
 	}
 }
 
-// A task whose end is undone is not counted.
+// A task whose end was rolled back is not counted.
 func TestUndoneEndIsNotCounted(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -12,7 +12,7 @@ type Statement struct {
 	Args []any
 }
 
-// Statements are the queries of the operations. "all" reads every row that the tenant has.
+// Statements returns the queries of the operations. "all" reads every row of the tenant.
 func Statements() map[string]Statement {
 	week := time.Now().Add(-7 * 24 * time.Hour)
 	return map[string]Statement{

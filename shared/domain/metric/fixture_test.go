@@ -38,7 +38,7 @@ func system(t *testing.T, s *testkit.Server, sql string, args ...any) {
 	}
 }
 
-// begun is a task that a worker has held since a while under epoch 1, and that had waited for another.
+// begun creates a task held by a worker for a while under epoch 1, which had waited for another while.
 func begun(t *testing.T, s *testkit.Server, tenant uuid.UUID, typ string, took, waited time.Duration) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
@@ -48,7 +48,7 @@ func begun(t *testing.T, s *testkit.Server, tenant uuid.UUID, typ string, took, 
 	return id
 }
 
-// finish ends a task as its worker does; a failure that is not "" is for good.
+// finish ends a task as its worker does; a non-empty failure is permanent.
 func finish(t *testing.T, s *testkit.Server, tenant, id uuid.UUID, result any, failure string) {
 	t.Helper()
 	var text *string
@@ -58,7 +58,7 @@ func finish(t *testing.T, s *testkit.Server, tenant, id uuid.UUID, result any, f
 	system(t, s, "select app.finish_task($1, $2, 1, $3, $4, null)", tenant, id, result, text)
 }
 
-// counted is the figures of a type in the answer, or nil.
+// counted returns the metrics of a type in the response, or nil.
 func counted(t *testing.T, c *testkit.Client, typ string) map[string]any {
 	t.Helper()
 	for _, x := range c.Do("GET", base, nil).Want(200).Map()["byType"].([]any) {

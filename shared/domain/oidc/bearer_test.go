@@ -24,7 +24,7 @@ import (
 
 const audience = "longbox-api"
 
-// bearing is a rig whose provider's access tokens are taken, with a user "1" who has signed in before.
+// bearing is a rig whose provider's access tokens are accepted, with a user "1" who has signed in before.
 func bearing(t *testing.T) (*rig, oidc.Session) {
 	t.Helper()
 	r := newRig(t)
@@ -32,10 +32,10 @@ func bearing(t *testing.T) (*rig, oidc.Session) {
 	return r, r.session(r.browser("one").signIn(), "/login/oidc/complete")
 }
 
-// access is what an access token says, with changes; null leaves out.
+// access returns the claims of an access token with changes; null removes a claim.
 func (r *rig) access(changes object) object {
 	all := object{"iss": r.idp.URL, "aud": []string{"account", audience}, "sub": "1", "exp": time.Now().Add(time.Minute).Unix(), "iat": time.Now().Unix(),
-		"azp": "an app", "typ": "Bearer", "jti": rand.Text()} // no two are the same: one that was seen is remembered
+		"azp": "an app", "typ": "Bearer", "jti": rand.Text()} // unique: a token that was seen is cached
 	maps.Copy(all, changes)
 	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
 	return all
@@ -46,7 +46,7 @@ func (r *rig) me(token string) *testkit.Response {
 	return bearer(r.Anonymous(r.t, "one"), token).Do("GET", "/api/v1/auth/me", nil)
 }
 
-// aged makes the keys that are kept so old.
+// aged makes the stored keys that old.
 func (r *rig) aged(by string) {
 	r.t.Helper()
 	r.DB.Exec(r.t, "update oidc_keys set fetched_at = now() - $1::interval, asked_at = now() - $1::interval", by)
@@ -58,7 +58,7 @@ func (r *rig) asked(path string) int {
 	return r.idp.asked[path]
 }
 
-// Somebody who has signed in before is known by an access token of the provider.
+// A user who has signed in before is identified by an access token of the provider.
 func TestAccessTokens(t *testing.T) {
 	t.Parallel()
 	r, ann := bearing(t)
@@ -69,10 +69,10 @@ func TestAccessTokens(t *testing.T) {
 		}
 	}
 	r.me(signed(t, r.access(object{"aud": audience, "typ": nil, "iat": nil}))).Want(200)
-	if n := r.asked("/keys"); n != 2 { // one is of signing in
+	if n := r.asked("/keys"); n != 2 { // one is from the sign-in
 		t.Errorf("the keys were asked for %d times", n)
 	}
-	// Who cannot reach the provider has the keys that the others keep.
+	// A process that cannot reach the provider uses the stored keys.
 	other := r.Beside(t, r.routes)
 	other.Identity.External = oidc.NewBearer(r.DB.App)
 	bearer(r.Anonymous(t, "one").At(other), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(200)
@@ -84,10 +84,10 @@ func TestAccessTokens(t *testing.T) {
 	if n := r.asked("/keys"); n != 3 {
 		t.Errorf("the keys were asked for %d times", n)
 	}
-	// Another tenant knows nobody by it, nor is it a session: the cookie takes none.
+	// It is valid in no other tenant, and is no session: the cookie does not accept it.
 	bearer(r.Anonymous(t, "two"), signed(t, r.access(nil))).Do("GET", "/api/v1/auth/me", nil).Want(401)
 	r.me(first).Want(200)
-	for _, text := range []string{signed(t, r.access(nil)), first} { // also not one that is known as a bearer token
+	for _, text := range []string{signed(t, r.access(nil)), first} { // not even one that is cached as a bearer token
 		cookie := r.Anonymous(t, "one")
 		cookie.Header.Set("Cookie", "auth_token="+text)
 		cookie.Do("GET", "/api/v1/auth/me", nil).Want(401)
@@ -95,7 +95,7 @@ func TestAccessTokens(t *testing.T) {
 		password.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(":"+text)))
 		password.Do("GET", "/api/v1/auth/me", nil).Want(401)
 	}
-	// Whoever is disabled, deleted, or whose provider is gone is known no more.
+	// A disabled or deleted user, or one whose provider was removed, is no longer identified.
 	r.DB.Exec(t, "update account set is_active = false, generation = generation + 1 where id = $1", ann.User.ID)
 	r.me(first).Want(401)
 	r.me(signed(t, r.access(nil))).Want(401)
@@ -110,7 +110,7 @@ func TestAccessTokens(t *testing.T) {
 	}
 }
 
-// What is not in order in any way is nobody's, and makes nobody.
+// An invalid token identifies nobody, and creates nobody.
 func TestForgedAccessTokens(t *testing.T) {
 	t.Parallel()
 	r, _ := bearing(t)
@@ -170,8 +170,8 @@ func TestForgedAccessTokens(t *testing.T) {
 	r.me(signed(t, r.access(nil))).Want(200)
 }
 
-// A provider that changes its keys is asked again, but not by whoever makes up names of keys; one that does not answer
-// holds up nobody for whom its keys are kept.
+// A provider that rotates its keys is asked again, but not for made-up key ids; a failing one delays nobody whose keys
+// are stored.
 func TestKeysChange(t *testing.T) {
 	t.Parallel()
 	r, _ := bearing(t)
@@ -211,11 +211,11 @@ func TestKeysChange(t *testing.T) {
 		return true
 	}
 	r.idp.mu.Unlock()
-	r.me(another()).Want(401) // asked just now
+	r.me(another()).Want(401) // was just asked
 	before := r.asked("/keys")
 	r.aged("2 minutes")
 	r.me(another()).Want(200)
-	r.me(signed(t, r.access(nil))).Want(401) // withdrawn
+	r.me(signed(t, r.access(nil))).Want(401) // revoked
 	if n := r.asked("/keys"); n != before+1 {
 		t.Errorf("asked %d times", n-before)
 	}
@@ -227,7 +227,7 @@ func TestKeysChange(t *testing.T) {
 	r.idp.mu.Unlock()
 	r.aged("2 hours")
 	r.me(another()).Want(200)
-	if res := r.me(signed(t, r.access(nil))).Want(503); res.Header.Get("Retry-After") == "" { // nobody knows whether it has that key
+	if res := r.me(signed(t, r.access(nil))).Want(503); res.Header.Get("Retry-After") == "" { // it is unknown whether the provider has that key
 		t.Error("no Retry-After")
 	}
 	before = r.asked("/keys")
@@ -237,7 +237,7 @@ func TestKeysChange(t *testing.T) {
 	}
 	r.aged("25 hours")
 	r.me(another()).Want(503)
-	// Where the operator names another issuer, the keys are another's.
+	// If the operator changes the issuer, the old keys no longer count.
 	r.DB.Exec(t, "update oidc_keys set fetched_at = now()")
 	r.me(another()).Want(200)
 	text := another()
@@ -245,7 +245,7 @@ func TestKeysChange(t *testing.T) {
 	r.me(text).Want(503)
 }
 
-// However many programs are sent names of keys that there are not, a provider is asked by one of them, once.
+// However many processes get unknown key ids, one of them asks the provider, once.
 func TestOneProgramAsksForKeys(t *testing.T) {
 	t.Parallel()
 	r, _ := bearing(t)
@@ -295,7 +295,7 @@ func TestOneProgramAsksForKeys(t *testing.T) {
 			t.Error("no Retry-After")
 		}
 	}
-	there(signed(t, r.access(nil))).Want(200) // by a key that is known
+	there(signed(t, r.access(nil))).Want(200) // by a known key
 	goOn()
 	wait.Wait()
 	there(unknown()).Want(401)
@@ -303,7 +303,7 @@ func TestOneProgramAsksForKeys(t *testing.T) {
 	if n := r.asked("/keys") - before; n != 1 {
 		t.Errorf("asked %d times", n)
 	}
-	// Whoever has read that the keys are old before they were fetched asks no more.
+	// A process that read old keys just before they were refreshed does not ask again.
 	r.DB.Exec(t, "update oidc_keys set fetched_at = now() - interval '2 minutes', asked_at = now() - interval '20 seconds'")
 	r.me(unknown()).Want(503)
 	if n := r.asked("/keys") - before; n != 1 {
@@ -311,7 +311,7 @@ func TestOneProgramAsksForKeys(t *testing.T) {
 	}
 }
 
-// Who signs in at a provider that has just failed is told so at once, and of those who ask at the same time one does.
+// A sign-in at a provider that has just failed fails at once; of concurrent ones, one asks.
 func TestProviderFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -346,7 +346,7 @@ func TestProviderFails(t *testing.T) {
 	if !strings.Contains(string(res.Body), "try again in") || res.Header.Get("Retry-After") == "" || r.asked(well) != 1 {
 		t.Errorf("%s %v, asked %d times", res.Body, res.Header, r.asked(well))
 	}
-	// Another tenant's, and another provider, are not concerned.
+	// Other tenants and other providers are not affected.
 	r.idp = newIDP(t)
 	r.set(r.One, nil)
 	b.do("POST", at+"id/login", nil).Want(200)

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// The secret comes as the provider wants it, and goes nowhere else; where there is none, the id is enough.
+// The secret is sent as the provider requires, and nowhere else; without a secret the client id suffices.
 func TestHowTheClientShowsItsSecret(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -61,7 +61,7 @@ func TestHowTheClientShowsItsSecret(t *testing.T) {
 	}
 }
 
-// What the ID token tells is not asked for again; what it lacks is, whichever of it.
+// Claims in the ID token are not requested again; missing ones are.
 func TestWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -76,7 +76,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 				token[name] = value
 			}
 		}
-		token["iat"] = time.Now().Add(4 * time.Minute).Unix() // of a clock that is ahead
+		token["iat"] = time.Now().Add(4 * time.Minute).Unix() // the provider's clock is ahead
 		r.idp.says(token)
 		r.idp.mu.Lock()
 		r.idp.info = info
@@ -92,7 +92,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// What the operator changes counts at once, in one tenant: who had begun begins again, and a provider that is disabled
+// The operator's changes take effect at once, in one tenant: pending sign-ins must start over, and a disabled provider
 // is not offered.
 func TestProvidersAreTheTenants(t *testing.T) {
 	t.Parallel()

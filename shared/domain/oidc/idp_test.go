@@ -22,7 +22,7 @@ import (
 
 type object = map[string]any
 
-// The provider's keys: the one that it publishes, and one of somebody else.
+// The provider's key, which it publishes, and a foreign one.
 var own, foreign = newKey(), newKey()
 
 func newKey() *rsa.PrivateKey {
@@ -49,15 +49,15 @@ type idp struct {
 	t *testing.T
 
 	mu       sync.Mutex
-	user     object                                        // what it says of who signs in
-	sign     func(t *testing.T, all object) string         // the ID token, where it does otherwise than it should
-	info     object                                        // what the userinfo endpoint says
-	metadata object                                        // what it says of itself besides
+	user     object                                        // claims of the user
+	sign     func(t *testing.T, all object) string         // overrides the signing of the ID token
+	info     object                                        // response of the userinfo endpoint
+	metadata object                                        // additional metadata
 	secret   string                                        // of the client
-	post     bool                                          // the secret comes in the form
+	post     bool                                          // the secret is expected in the form
 	grants   map[string]grant                              // by code
 	asked    map[string]int                                // by path
-	answer   func(w http.ResponseWriter, path string) bool // instead of it
+	answer   func(w http.ResponseWriter, path string) bool // overrides responses
 }
 
 type grant struct{ nonce, challenge, redirect string }
@@ -132,7 +132,7 @@ func (p *idp) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signed is an ID token as it should be.
+// signed returns a valid ID token.
 func signed(t *testing.T, all object) string { return token(t, jwt.SigningMethodRS256, own, all) }
 
 func token(t *testing.T, method jwt.SigningMethod, key any, all object) string {
@@ -146,15 +146,14 @@ func token(t *testing.T, method jwt.SigningMethod, key any, all object) string {
 	return out
 }
 
-// says sets what the provider says of who signs in.
+// says sets the claims of the user.
 func (p *idp) says(user object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.user, p.sign, p.info = user, nil, nil
 }
 
-// authorize is what the provider's page does when somebody signs in there: the address that the browser is sent back
-// to.
+// authorize signs in at the provider, and returns the address to which the browser is redirected.
 func (p *idp) authorize(address string) *url.URL {
 	p.t.Helper()
 	u, err := url.Parse(address)

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Who signs in joins and leaves access groups themselves: the memberships of others stay, and names of groups are as
-// the provider writes them.
+// A sign-in changes only the user's own memberships, and group names are case-sensitive.
 func TestOthersStayInTheirGroups(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -27,7 +26,7 @@ func TestOthersStayInTheirGroups(t *testing.T) {
 		return out
 	}
 	signIn("ann", "Small")
-	signIn("bob", "small") // is another group
+	signIn("bob", "small") // another group
 	if got := members(); got != "ann" {
 		t.Errorf("members: %s", got)
 	}

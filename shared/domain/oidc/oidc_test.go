@@ -40,7 +40,7 @@ type rig struct {
 	key    *seal.Key
 	bump   int
 	routes func(a *httpapi.API, d *db.DB)
-	asking func() *oidc.Bearer // another that asks providers
+	asking func() *oidc.Bearer // makes another one that asks providers
 }
 
 func newRig(t *testing.T) *rig {
@@ -80,7 +80,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// set sets the provider of a tenant, with changes.
+// set sets a tenant's provider, with changes.
 func (r *rig) set(tenant uuid.UUID, change func(*oidc.Provider)) {
 	r.t.Helper()
 	p := oidc.Provider{Name: "id", DisplayName: "The provider", Issuer: r.idp.URL, ClientID: clientID, GroupsClaim: "groups", CreateUsers: true, Enabled: true}
@@ -130,13 +130,13 @@ func (b *browser) do(method, path string, body any) *testkit.Response {
 	return res
 }
 
-// begin begins to sign in: the address of the provider.
+// begin starts a sign-in and returns the provider's address.
 func (b *browser) begin(body any) string {
 	b.r.t.Helper()
 	return b.do("POST", at+"id/login", body).Want(200).Map()["redirectUrl"].(string)
 }
 
-// back opens what the provider sends the browser to, and tells where that leads.
+// back opens the callback address, and returns where that redirects to.
 func (b *browser) back(u *url.URL) string {
 	b.r.t.Helper()
 	res := b.do("GET", u.RequestURI(), nil).Want(303)
@@ -146,13 +146,13 @@ func (b *browser) back(u *url.URL) string {
 	return res.Header.Get("Location")
 }
 
-// signIn does it all.
+// signIn performs a complete sign-in.
 func (b *browser) signIn() string {
 	b.r.t.Helper()
 	return b.back(b.r.idp.authorize(b.begin(nil)))
 }
 
-// session is what a location holds.
+// session decodes the session in a redirect.
 func (r *rig) session(location, to string) oidc.Session {
 	r.t.Helper()
 	path, fragment, _ := strings.Cut(location, "#")
@@ -167,7 +167,7 @@ func (r *rig) session(location, to string) oidc.Session {
 	return s
 }
 
-// refused checks that a location says why nobody was signed in, and that nobody was.
+// refused checks that a redirect has the reason of a failed sign-in, and that nobody is signed in.
 func (b *browser) refused(name, location, to, code, says string) {
 	b.r.t.Helper()
 	u, err := url.Parse(location)
@@ -214,7 +214,7 @@ func TestSignIn(t *testing.T) {
 	for _, password := range []string{"x", "ann@example.org"} {
 		anybody.Do("POST", "/api/v1/auth/login", object{"username": "ann", "password": password}).Want(401)
 	}
-	// The next time, with another name and address: the same user.
+	// The next sign-in, with another name and address, yields the same user.
 	r.idp.says(object{"sub": "1", "email": "new@example.org", "preferred_username": "anna"})
 	again := r.session(r.browser("one").signIn(), "/login/oidc/complete")
 	if again.NewAccount || again.User.ID != first.User.ID || again.User.Username != "ann" {
@@ -230,7 +230,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// The database has nothing that would let its reader finish a sign-in, or ask the provider in our name.
+// The database contains nothing that would let its reader complete a sign-in, or act as our client.
 func TestNothingIsKeptAsItIs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -258,7 +258,7 @@ func TestNothingIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-// A sign-in works once, in the browser that began it, in its tenant, with its provider, for five minutes.
+// A sign-in works once, in the browser that started it, in its tenant, with its provider, for five minutes.
 func TestWhoseSignIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -294,7 +294,7 @@ func TestWhoseSignIn(t *testing.T) {
 	back.Path = at + "other/callback"
 	unknown("another provider", b, back)
 
-	// Tabs do not disturb each other.
+	// Tabs do not interfere.
 	one, two := r.idp.authorize(b.begin(nil)), r.idp.authorize(b.begin(nil))
 	r.session(b.back(one), "/login/oidc/complete")
 	r.session(b.back(two), "/login/oidc/complete")
@@ -310,11 +310,11 @@ func TestWhoseSignIn(t *testing.T) {
 		t.Error("there is a user in the other tenant")
 	}
 	b.Host = "one.test"
-	r.session(b.back(back), "/login/oidc/complete") // and nothing was lost of it
+	r.session(b.back(back), "/login/oidc/complete") // and it was not consumed
 
 	clear(b.cookies)
 
-	// Where the provider was disabled meanwhile.
+	// If the provider was disabled meanwhile.
 	back = r.idp.authorize(r.browser("one").begin(nil))
 	r.set(r.One, func(p *oidc.Provider) { p.Enabled = false })
 	b.do("GET", back.RequestURI(), nil).Want(400)
@@ -329,7 +329,7 @@ func TestWhoseSignIn(t *testing.T) {
 	unknown("nothing said", b, u)
 }
 
-// What a provider, or somebody who looks like it, answers is believed in no case but the right one.
+// Only a correct response of the provider is accepted.
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -373,7 +373,7 @@ func TestForgedTokens(t *testing.T) {
 		b.refused(name, b.back(back), "/login", "server_error", "cannot be relied on")
 	}
 	b := r.browser("one")
-	back := r.idp.authorize(b.begin(nil)) // somebody else's code
+	back := r.idp.authorize(b.begin(nil)) // another user's code
 	q := back.Query()
 	q.Set("code", "guessed")
 	back.RawQuery = q.Encode()
@@ -392,7 +392,7 @@ func TestForgedTokens(t *testing.T) {
 	r.session(b.signIn(), "/login/oidc/complete")
 }
 
-// An account that is there already is somebody's who signs in only where both sides are sure of the address.
+// An existing account is used for a sign-in only if both sides have verified the address.
 func TestWhoSignsIn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -427,7 +427,7 @@ func TestWhoSignsIn(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	delete(b.cookies, httpapi.SessionCookie)
-	said("2", true) // the address was given to somebody else
+	said("2", true) // the address was reassigned to another person
 	b.refused("another subject", b.signIn(), "/login", "access_denied", "somebody else")
 	r.idp.says(object{"sub": "3", "email": "new@example.org", "email_verified": true})
 	b.refused("nobody here", b.signIn(), "/login", "access_denied", "no account")
@@ -438,7 +438,7 @@ func TestWhoSignsIn(t *testing.T) {
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.ID != ann.ID {
 		t.Errorf("%+v", s)
 	}
-	// Another issuer of the same name knows nobody: its subject 1 is somebody else.
+	// Another issuer with the same name has other users: its subject 1 is another person.
 	before := r.idp
 	r.idp = newIDP(t)
 	r.set(r.One, func(p *oidc.Provider) { p.CreateUsers = false })
@@ -474,7 +474,7 @@ func TestNewUsers(t *testing.T) {
 		b := r.browser("one")
 		b.refused("no address", b.signIn(), "/login", "access_denied", "no e-mail address")
 	}
-	// Two at once of the same: one is made.
+	// Two concurrent sign-ins of a new user create one.
 	r.idp.says(object{"sub": "twin", "email": "twin@example.org", "preferred_username": "twin"})
 	var both [2]oidc.Session
 	var wait sync.WaitGroup
@@ -518,8 +518,7 @@ func TestRoles(t *testing.T) {
 	if r.bump != bumped+4 {
 		t.Errorf("told %d times of 4 changes", r.bump-bumped)
 	}
-	// Silence about groups means that there are none, unless the operator says otherwise; a new user gets the default
-	// role.
+	// A missing groups claim means no groups, unless the operator says otherwise; a new user gets the default role.
 	role("admins")
 	silent := func(subject string) string {
 		t.Helper()
@@ -536,7 +535,7 @@ func TestRoles(t *testing.T) {
 	if is, made := silent("1"), silent("9"); is != "admin" || made != "reader" {
 		t.Errorf("%s and %s, want admin and reader", is, made)
 	}
-	// Where no group gives a role, a sign-in changes none.
+	// If no group is mapped to a role, a sign-in changes none.
 	r.set(r.One, nil)
 	r.DB.Exec(t, "update account set role = 'maintainer' where email = 'ann@example.org'")
 	if got := role([]any{"admins"}); got != "maintainer" {
@@ -544,7 +543,7 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// members are the memberships in access groups.
+// members returns the memberships in access groups.
 func members(r *rig) (out string) {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(context.Background(), `select coalesce(string_agg(g.name || ' ' || m.source, ', ' order by g.name), '')
@@ -619,7 +618,7 @@ func TestGroups(t *testing.T) {
 	}
 	add(family, "last")
 	admin.Do("POST", groups+"/"+family+"/oidc-mappings", object{"oidcGroupName": "one more"}).Want(409)
-	// A provider that is silent about groups takes them away, unless the operator says that this means nothing.
+	// A missing groups claim removes the memberships, unless the operator says that it is ignored.
 	in([]any{"small"})
 	silent := func(want string) {
 		t.Helper()
@@ -632,7 +631,7 @@ func TestGroups(t *testing.T) {
 	silent("Kids oidc, Manual manual")
 	r.set(r.One, nil)
 	silent("Manual manual")
-	// Another provider takes away what it gave, or one that is gone, and no more.
+	// Another provider removes only what it, or a removed provider, had set.
 	in([]any{"small"})
 	r.idp.says(object{"sub": "2", "email": "ann@example.org", "email_verified": true, "groups": []string{}})
 	r.DB.Exec(t, "update account set email_verified = true where id = $1", ann)
@@ -657,7 +656,7 @@ func TestGroups(t *testing.T) {
 	}
 	r.set(r.One, nil)
 	r.DB.Exec(t, "insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, '1', $1 from oidc_provider where name = 'id'", ann)
-	// Where groups are not asked for, they stay.
+	// If groups are not used, they stay.
 	in([]any{"small"})
 	r.set(r.One, func(p *oidc.Provider) { p.GroupsClaim = "" })
 	if got := in(nil); got != "Kids oidc, Manual manual" {
@@ -665,7 +664,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// Nobody is sent to a strange place with a session.
+// A session is never sent to a foreign address.
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -728,7 +727,7 @@ func TestProvidersErrors(t *testing.T) {
 	b.refused("away", b.back(back), "/login", "temporarily_unavailable", "try again")
 }
 
-// What a provider says of itself is not believed blindly; it is asked again.
+// A provider's metadata is validated, and refreshed.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -737,14 +736,14 @@ func TestDiscovery(t *testing.T) {
 		"another issuer": {"issuer": "https://id.example.org"}, "no page": {"authorization_endpoint": ""}, "script": {"authorization_endpoint": "javascript:alert(1)"},
 		"file": {"jwks_uri": "file:///etc/passwd"}, "no token endpoint": {"token_endpoint": nil}, "userinfo": {"userinfo_endpoint": "/userinfo"},
 	} {
-		r.idp = newIDP(t) // of the one before it is known that it fails
+		r.idp = newIDP(t) // the previous one is known to fail
 		r.idp.metadata = m
 		r.set(r.One, nil)
 		if res := b.do("POST", at+"id/login", nil); res.Status != 503 || res.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", name, res.Status, res.Body)
 		}
 	}
-	// A provider in a public place leads to nothing in a private one.
+	// A provider at a public address cannot point to a private one.
 	inside := newIDP(t)
 	r.idp = newIDP(t)
 	r.idp.metadata = object{"token_endpoint": inside.URL + "/token"}
@@ -755,7 +754,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// What the ID token leaves out is asked for, of the same subject.
+// Claims missing in the ID token are requested, for the same subject.
 func TestUserInfo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -774,7 +773,7 @@ func TestUserInfo(t *testing.T) {
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.Username != "ann" || s.User.Role != "maintainer" || !s.User.EmailVerified {
 		t.Errorf("%+v", s.User)
 	}
-	// The address of the one is not verified by the other.
+	// The address in one response is not verified by the other.
 	say(object{"sub": "3", "email": "boss@example.org"}, object{"sub": "3", "email": "mine@example.org", "email_verified": true})
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.Email != "boss@example.org" || s.User.EmailVerified {
 		t.Errorf("%+v", s.User)
@@ -785,7 +784,7 @@ func TestUserInfo(t *testing.T) {
 	}
 }
 
-// An address that a user merely claimed to have when they registered is not theirs, until an administrator says so.
+// An address that a user only claimed at registration is not verified, until an administrator confirms it.
 func TestClaimedAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -805,8 +804,8 @@ func TestClaimedAddress(t *testing.T) {
 	}
 }
 
-// Nor is one that somebody without SystemAdmin gives to a user, whose password or sessions they have: who comes from
-// the provider would bring them their role.
+// Nor is an address that a manager without SystemAdmin sets for a user whose password or sessions they control: a
+// sign-in through the provider would bring that person's role.
 func TestAddressOfAManager(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -827,8 +826,8 @@ func TestAddressOfAManager(t *testing.T) {
 	}
 }
 
-// A user for whose address the provider does not vouch is not given to whoever reads the mail that is sent there,
-// disabled or not.
+// A user whose address the provider has not verified cannot be taken over by the owner of that mailbox, disabled or
+// not.
 func TestUnverifiedIsNotWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -845,7 +844,7 @@ func TestUnverifiedIsNotWaiting(t *testing.T) {
 	}
 }
 
-// What somebody else does at the same moment is no error of the sign-in.
+// A concurrent change does not fail the sign-in.
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -906,7 +905,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("forgot %d, want %d: %v", n, want, err)
 		}
 	}
-	// The api cannot change providers: the operator does.
+	// The api cannot change providers; only the operator can.
 	if _, err := oidc.Set(r.In(r.One), r.DB.App, r.key, oidc.Provider{Name: "mine", Issuer: r.idp.URL, ClientID: "x"}, oidc.Secret{None: true}); err == nil {
 		t.Error("the restricted role sets providers")
 	}

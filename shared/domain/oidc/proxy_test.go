@@ -13,8 +13,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Behind a proxy that speaks https the provider sends browsers back there, and the cookie is bound to that host.
-// Beginning to sign in counts like signing in.
+// Behind a proxy with https the provider redirects browsers there, and the cookie is bound to that host. Starting a
+// sign-in counts like signing in.
 func TestBehindAProxy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A page that a provider answers with does not fill the log.
+// A provider's response page does not flood the log.
 func TestTold(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("502:\n" + strings.Repeat("ü", 1<<20))

@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// two makes two filled tenants and a book file that both could reach.
+// two creates two filled tenants and a book file that both could reach.
 func two(t *testing.T, books int) (r *rig, ours, theirs uuid.UUID) {
 	r = newRig(t)
 	ours, theirs = r.details("create", "acme").ID, r.details("create", "beta").ID
@@ -71,7 +71,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// What the store does not delete is named, and keeps nothing else of the tenant.
+// An object that cannot be deleted is reported, and does not block the others.
 func TestDeleteBehindWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 3)
@@ -106,7 +106,7 @@ func gone(t *testing.T, r *rig, id uuid.UUID) {
 	}
 }
 
-// Cut after every few statements and called again, deleting comes to the same end and counts the same.
+// Interrupted after every few statements and called again, the deletion has the same result and counts.
 func TestDeleteGoesOn(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 50)
@@ -118,7 +118,7 @@ func TestDeleteGoesOn(t *testing.T) {
 		go func() {
 			defer cancel()
 			start := statements(r)
-			for ctx.Err() == nil && statements(r)-start < cutAfter { // so the cut comes at any point
+			for ctx.Err() == nil && statements(r)-start < cutAfter { // so it is interrupted anywhere
 			}
 		}()
 		out, err := r.Run(ctx, []string{"delete", "acme", "--confirm", "acme"})
@@ -147,7 +147,7 @@ func TestDeleteGoesOn(t *testing.T) {
 	}
 }
 
-// statements counts the transactions that deleting has begun, by what it has written down.
+// statements counts the transactions of the deletion, by its records.
 func statements(r *rig) (n int64) {
 	err := r.db.Owner.Pool().QueryRow(context.Background(), `select coalesce((select count(*) + 1 from tenant, jsonb_each(deletion -> 'rows') where name = 'acme'), 0)`).Scan(&n)
 	if err != nil {
@@ -156,7 +156,7 @@ func statements(r *rig) (n int64) {
 	return n
 }
 
-// Nothing is deleted while a process may still work with what it remembers of a tenant that was not shut.
+// Nothing is deleted while a process may still use the cached state of a tenant that was not blocked.
 func TestDeleteWaitsUntilAllKnow(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 5)
@@ -183,7 +183,7 @@ func TestDeleteWaitsUntilAllKnow(t *testing.T) {
 	}
 }
 
-// A tenant that is resumed while its deletion begins does not come back with half of what it had.
+// A tenant that is resumed while its deletion starts does not come back with half of its data.
 func TestResumeIsLateForDelete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -214,11 +214,11 @@ func TestResumeIsLateForDelete(t *testing.T) {
 	}
 }
 
-// An invocation whose time is up says so and loses nothing.
+// An invocation whose time is up says so, and loses nothing.
 func TestDeleteOutOfTime(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 5)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // less than what is kept spare
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // less than the spare time
 	defer cancel()
 	out, err := r.Run(ctx, []string{"delete", "acme", "--confirm", "acme"})
 	if err != nil || out.(*operator.Deletion).Done || !strings.Contains(out.(*operator.Deletion).Message, "call delete again") {
@@ -231,7 +231,7 @@ func TestDeleteOutOfTime(t *testing.T) {
 	gone(t, r, ours)
 }
 
-// An export that does not come to its end leaves no file of its name, not even for a time.
+// An unfinished export leaves no file with its name, not even temporarily.
 func TestUnfinishedExport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -324,7 +324,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// read is every table of an export, checked against its manifest.
+// read returns every table of an export, checked against its manifest.
 func read(t *testing.T, data []byte) map[string][]map[string]any {
 	t.Helper()
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
@@ -399,7 +399,7 @@ func TestRotateKeys(t *testing.T) {
 	if r.objects(ours) != 1 || r.objects(theirs) != 4 {
 		t.Error("an export or another tenant's objects are gone")
 	}
-	// What was made since, under the new secret, stays when clearing goes on.
+	// Objects stored since, under the new secret, stay when the clearing continues.
 	r.Settle = time.Nanosecond
 	r.exec("update tenant set secret_at = now() - interval '1 hour' where id = $1", ours)
 	if err := r.Media.Put(context.Background(), r.Bucket, "page/"+ours.String()+"/ab/new", "image/jpeg", []byte("new")); err != nil {
@@ -413,7 +413,7 @@ func TestRotateKeys(t *testing.T) {
 	}
 }
 
-// What is cleared beside an object that the store does not delete counts towards the quota no longer.
+// Objects deleted beside one that cannot be deleted no longer count towards the quota.
 func TestRotateKeysBehindWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 1)

@@ -170,8 +170,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 	}
 }
 
-// fillAny puts a row into a table that this file knows nothing of: the tenant's id wherever one is asked for, and the
-// plainest value of each type.
+// fillAny inserts a row into an unknown table: the tenant's id for every id, and the simplest value of each type.
 func (r *rig) fillAny(table string, id uuid.UUID) {
 	r.t.Helper()
 	var names, values []string
@@ -204,7 +203,7 @@ func (r *rig) rows(id uuid.UUID) map[string]int64 {
 	return out
 }
 
-// objects counts what lies in the media bucket with the tenant's id in the key.
+// objects counts the objects in the media bucket with the tenant's id in the key.
 func (r *rig) objects(id uuid.UUID) (n int) {
 	r.t.Helper()
 	for page, err := range r.Media.List(context.Background(), r.Bucket, "", "") {

@@ -53,7 +53,7 @@ func TestOIDC(t *testing.T) {
 	if secret := read(); secret != "the secret of the client" || strings.Contains(string(sealed), "client") {
 		t.Errorf("%q", secret)
 	}
-	// What is left out is gone, but the secret.
+	// Omitted fields are reset, except the secret.
 	got = r.do(append(least, "--display-name", "Login", "--groups-claim", "", "--create-users", "--default-role", "maintainer", "--redirect-uri", "reader:/in", "--disabled")...).(operator.OIDCRecord)
 	if got.DisplayName != "Login" || got.GroupsClaim != "" || !got.CreateUsers || got.DefaultRole != "maintainer" || got.Enabled || len(got.RedirectURIs) != 1 || read() != "the secret of the client" {
 		t.Errorf("%+v", got)
@@ -88,7 +88,7 @@ func TestOIDC(t *testing.T) {
 	}
 	refused(t, r, fault.Conflict, "no more", "oidc", "set", "acme", "another", "--issuer", "https://id.example.org", "--client-id", "longbox", "--no-secret")
 
-	// Another issuer knows nobody who has signed in at this one.
+	// A new issuer does not keep the links of users of the old one.
 	r.exec("insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $1, 'user', 'user@example.org', 'argon', 'reader')", made.ID)
 	r.exec("insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, 's', tenant_id from oidc_provider where tenant_id = $1 and name in ('id', 'pa')", made.ID)
 	r.do(least...)

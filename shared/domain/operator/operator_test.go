@@ -68,7 +68,7 @@ func TestCreateAndChange(t *testing.T) {
 	}
 }
 
-// A library keeps the bucket and prefix that it was made with: its folder goes on leading there.
+// A library keeps the bucket and prefix with which it was created: its folder keeps leading there.
 func TestRootsOfALibraryStay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -79,20 +79,20 @@ func TestRootsOfALibraryStay(t *testing.T) {
 	}
 	library("New", "/comics/new", "books", "acme/new/")
 	library("Old", "/comics/old/a", "archive", "a/")
-	library("Stray", "/manga/a", "before", "manga/a/") // its root was replaced under it once
+	library("Stray", "/manga/a", "before", "manga/a/") // its root was replaced once
 	refused(t, r, fault.Conflict, `roots: the library "New" lies in /comics/new`, "grant-roots", "acme", "--root", "/comics=books/other")
 	refused(t, r, fault.Conflict, `roots: the library "New"`, "grant-roots", "acme", "--root", "/fine=books/fine", "--root", "/comics/new=books/deeper")
-	refused(t, r, fault.Conflict, `paths: the library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // /comics would lead elsewhere
+	refused(t, r, fault.Conflict, `paths: the library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // otherwise /comics would lead elsewhere
 	refused(t, r, fault.Conflict, `roots: the library "Stray"`, "grant-roots", "acme", "--root", "/manga=books/other")
 	r.details("grant-roots", "acme", "--root", "/comics=books/acme", "--root", "/comics/empty=books/empty")
-	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga") // the latter serves it again
+	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga") // the latter is served again
 	got := r.details("show", "acme")
 	if roots := strings.Join(got.Roots, " "); roots != "/comics=books/acme/ /comics/empty=books/void/ /comics/old=archive/ /manga=before/manga/" {
 		t.Errorf("roots: %s", roots)
 	}
 }
 
-// Who makes a library holds its root: the operator waits, and sees it.
+// Creating a library locks its root: the operator waits, and then sees the library.
 func TestRootsAreNotTakenWhileALibraryIsMade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

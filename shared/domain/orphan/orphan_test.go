@@ -23,7 +23,7 @@ import (
 
 const at = "/api/v1/admin/cleanup-orphans"
 
-// rig is a tenant with two books, of which one has a page pack, and a media bucket, looked at two days later.
+// rig is a tenant with two books, one of which has a page pack, and a media bucket, two days later.
 type rig struct {
 	*testkit.Server
 	t       *testing.T
@@ -80,7 +80,7 @@ func (r *rig) stored() (keys []string) {
 	return keys
 }
 
-// packKey is one as package pack writes them, with a pack's row or without.
+// packKey returns a key in package pack's format, with or without a row.
 func (r *rig) packKey(digit string, named bool) string {
 	key := r.One.String() + "/pack/" + digit + digit + "/" + strings.Repeat(digit, 64)
 	if named {
@@ -89,14 +89,14 @@ func (r *rig) packKey(digit string, named bool) string {
 	return key
 }
 
-// fill stores what is named, and what is not.
+// fill stores referenced and unreferenced objects.
 func (r *rig) fill() (named, covers, others []string) {
 	gone, tenant := uuid.New(), r.One
 	named = []string{
 		cover.Key(tenant, r.book, r.secret, "print", 400, 85),
 		cover.PagesFolder(tenant, r.book, r.secret, "print") + "/1/300x.webp",
 		r.packKey("a", true),
-		// not ours to judge
+		// ignored
 		tenant.String() + "/cover/odd", tenant.String() + "/pack/odd", tenant.String() + "/pack/aa/" + strings.Repeat("c", 64), tenant.String() + "/pack/aa/" + strings.Repeat("a", 63),
 		"page/" + tenant.String() + "/odd", tenant.String() + "/export/x/1",
 		cover.Key(r.Two, gone, r.secret, "print", 400, 85), "page/" + r.Two.String() + "/" + gone.String() + "/m/1/300x.webp",
@@ -115,7 +115,7 @@ func (r *rig) held(id uuid.UUID) task.Held {
 	return task.Held{Tenant: r.One, ID: id, Type: task.CleanUpOrphans, Epoch: 1, Params: json.RawMessage(`{}`)}
 }
 
-// run works on the next task, as a worker does.
+// run runs the next task, as a worker does.
 func (r *rig) run(me *testkit.Client) (Cleaned, error) {
 	r.t.Helper()
 	var s task.Started
@@ -172,7 +172,7 @@ func TestCountAndClean(t *testing.T) {
 	}
 }
 
-// What was stored a moment ago may be about to be named.
+// An object that was just stored may get its row soon.
 func TestYoungStay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -189,7 +189,7 @@ func TestYoungStay(t *testing.T) {
 	}
 }
 
-// What the store does not delete is told, and keeps nothing else.
+// An object that cannot be deleted is reported, and does not block the others.
 func TestStoreRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -213,7 +213,7 @@ func TestStoreRefuses(t *testing.T) {
 	}
 }
 
-// A worker that has lost the task deletes nothing more; one that is told to make room goes on where it was.
+// A worker that has lost its lease deletes nothing more; one that is told to pause continues at its checkpoint.
 func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -235,7 +235,7 @@ func TestStopAndGoOn(t *testing.T) {
 		out, err := r.cleaner.Clean(db.In(task.WithPause(t.Context(), closed), h.Scope()), h)
 		if err == nil {
 			last = out
-			if runs != 4 { // each kind once
+			if runs != 4 { // once per kind
 				t.Errorf("%d runs", runs)
 			}
 			break
@@ -252,7 +252,7 @@ func TestStopAndGoOn(t *testing.T) {
 	}
 }
 
-// Who asks for it to be done waits, and hears what was done; where that takes too long, what has been done so far.
+// A request waits for the clean-up and returns its result; if that takes too long, the result so far.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -278,7 +278,7 @@ func TestDelete(t *testing.T) {
 	if a := <-answer; !a.Complete || a.TaskID != id || a.CoversDeleted != 3 || a.ThumbnailsDeleted != 3 || a.BytesFreed != 30 {
 		t.Errorf("%+v", a)
 	}
-	// Nobody works on this one; it was begun by somebody who has died.
+	// This task has no worker; the one that started it has died.
 	var s task.Started
 	me.Do("POST", at, nil).Want(200).JSON(&s)
 	r.DB.Exec(t, `update task set place = '{"coversDeleted":2,"errors":["no"],"kind":1,"after":"x","seen":9}', last_error = 'the worker died' where id = $1`, s.TaskID)
@@ -289,7 +289,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// A request counts for so long, and says that it is not all.
+// A request counts for a limited time, and says if the result is incomplete.
 func TestCountEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -302,7 +302,7 @@ func TestCountEnds(t *testing.T) {
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(503) })
 	me.Do("GET", at+"/stats", nil).Want(503)
 	me.Do("GET", at+"/stats?includeFiles=maybe", nil).Want(400)
-	// What is hidden from somebody looks like what nothing shows: they are not asked.
+	// A user from whom something is hidden would see it as unreferenced: such a user may not ask.
 	limited, tag := r.User(t, "one", "admin"), uuid.New()
 	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", r.One, tag)
 	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", r.One, tag, limited.ID)

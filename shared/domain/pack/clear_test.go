@@ -55,7 +55,7 @@ func (r *rig) rows() (n int) {
 	return n
 }
 
-// Packs of PDF documents are removed by their age, or all; those of other books stay.
+// Packs of PDF documents are deleted by age, or all; those of other books stay.
 func TestClear(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -104,7 +104,7 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// A clean-up says how far it is, may be paused behind what it has deleted, and keeps the row of a pack made anew
+// A clean-up reports its progress, may pause after what it has deleted, and keeps the row of a pack that was made again
 // meanwhile.
 func TestClearMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -128,7 +128,7 @@ func TestClearMeanwhile(t *testing.T) {
 	}
 }
 
-// What the store did not delete before a pause is said at the end, and tried again.
+// Objects that could not be deleted before a pause are reported at the end, and retried.
 func TestClearRefusedBeforeAPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -167,7 +167,7 @@ func TestClearRefusedBeforeAPause(t *testing.T) {
 	}
 }
 
-// Clean-ups come by the schedule of the settings; without one they do not come.
+// Clean-ups run by the schedule in the settings; without one they do not run.
 func TestClearDue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -184,7 +184,7 @@ func TestClearDue(t *testing.T) {
 		t.Error("without a schedule")
 	}
 	r.db.Set(t, r.tenant, "pdf_cache.cron_schedule", "0 12 * * *")
-	if due() != 0 { // the schedule is met
+	if due() != 0 { // the schedule is seen for the first time
 		t.Error("before noon")
 	}
 	now = now.Add(2 * time.Minute)

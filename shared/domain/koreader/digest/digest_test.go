@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/koreader/digest"
 )
 
-// partial is KOReader's own way (util.partialMD5), over a whole file: lshift(1024, 2*i) is 0 for -1, since it counts
+// partial is KOReader's own algorithm (util.partialMD5) on a whole file: lshift(1024, 2*i) is 0 for -1, since it counts
 // modulo 32.
 func partial(file *bytes.Reader) string {
 	sum := md5.New()
@@ -56,7 +56,7 @@ func TestDigest(t *testing.T) {
 	if got, _ := digest.Of(0, nil); got != "d41d8cd98f00b204e9800998ecf8427e" {
 		t.Errorf("of nothing: %s", got)
 	}
-	for offset := range int64(2) { // of the first read, and of a later one
+	for offset := range int64(2) { // in the first read, and in a later one
 		_, err := digest.Of(1<<20, func(at, n int64) ([]byte, error) {
 			if at >= offset {
 				return nil, io.ErrClosedPipe

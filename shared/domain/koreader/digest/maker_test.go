@@ -47,7 +47,7 @@ func newRig(t *testing.T, n int) *rig {
 	return r
 }
 
-// write replaces a file, as a scan would notice it.
+// write replaces a file, and updates the book as a scan would.
 func (r *rig) write(name string, data []byte) {
 	r.t.Helper()
 	r.files[name] = data
@@ -62,7 +62,7 @@ func (r *rig) write(name string, data []byte) {
 	}
 }
 
-// run runs the task from a place on, and tells the place that it has stored.
+// run runs the task from a checkpoint, and returns the stored checkpoint.
 func (r *rig) run(ctx context.Context, place json.RawMessage) (digest.Result, json.RawMessage, error) {
 	r.t.Helper()
 	h := task.Held{Tenant: r.One, ID: uuid.New(), Type: task.KOReaderDigests, Epoch: 1, Place: place}
@@ -75,7 +75,7 @@ func (r *rig) run(ctx context.Context, place json.RawMessage) (digest.Result, js
 	return got, place, err
 }
 
-// known are the files whose digest is that of the file as it is.
+// known returns the files whose digest matches their current content.
 func (r *rig) known() (names string) {
 	r.t.Helper()
 	rows, err := r.DB.Owner.Pool().Query(r.t.Context(), `select b.key, d.digest from koreader_digest d join book b on b.id = d.book_id
@@ -103,7 +103,7 @@ func (r *rig) is(what, got, want string) {
 	}
 }
 
-// A run that is told to pause has stored a book, and the next one goes on behind it.
+// A run that is told to pause has stored a book, and the next run continues after it.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)
@@ -124,8 +124,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A file that the store does not give keeps no other from its digest, and is tried again with the next run; trouble of
-// the store ends the run, with what was found before.
+// An unreadable file does not affect the others, and is retried by the next run; a failure of the store ends the run,
+// keeping earlier results.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4)
@@ -153,7 +153,7 @@ func TestTrouble(t *testing.T) {
 	if got, _, err = r.run(t.Context(), nil); err != nil || got != (digest.Result{}) || len(r.s3.Counter.Reset()) != 0 {
 		t.Errorf("with nothing to do: %+v, %v", got, err)
 	}
-	for _, name := range []string{"0.cbz", "2.cbz", "3.cbz"} { // others under their names
+	for _, name := range []string{"0.cbz", "2.cbz", "3.cbz"} { // others under the same names
 		r.write(name, bytes.Repeat([]byte("new"), 1500))
 	}
 	r.is("known", r.known(), "1")
