@@ -41,7 +41,7 @@ type rig struct {
 	object blob.Object
 	found  *analysis.Result
 	maker  *pack.Maker
-	told   int // how far a clean-up is
+	told   int // progress reports of a clean-up
 }
 
 func newRig(t *testing.T) *rig {
@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 	return newRigOf(t, data)
 }
 
-// newRigOf is a rig of another book; what it is, its bytes say.
+// newRigOf is newRig with another book; its bytes decide the format.
 func newRigOf(t *testing.T, data []byte) *rig {
 	t.Helper()
 	r := &rig{t: t, db: testkit.DB(t), s3: testkit.StartS3(t, "books"), book: uuid.New()}
@@ -155,13 +155,13 @@ func TestPagesOfAPackAreRanges(t *testing.T) {
 			t.Errorf("page %d: %d bytes, %v", i+1, len(data), err)
 		}
 	}
-	// Again: nothing is done twice.
+	// A second run does nothing.
 	if res, err := r.pack(); err != nil || res.Pages != 0 {
 		t.Errorf("again: %+v, %v", res, err)
 	}
 }
 
-// Somebody emptied the bucket, or put something else there: the row alone does not make a pack.
+// If the bucket was emptied, or contains another object, the row alone is no pack.
 func TestLostPackIsMadeAgain(t *testing.T) {
 	r := newRig(t)
 	for name, lose := range map[string]func(key string) error{
@@ -193,10 +193,10 @@ func TestLostPackIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestSolidRAR packs what needs the pages before it: the first page alone needs none and stays in the book.
+// TestSolidRAR packs pages that need the previous ones: the first page needs none and stays in the book.
 func TestSolidRAR(t *testing.T) {
 	var pages []rarpack.File
-	for i := range 4 { // The last is the first one again, with its own end.
+	for i := range 4 { // the last repeats the first one with another ending
 		pages = append(pages, rarpack.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: append(testkit.JPEG(t, 300, 450, i%3), byte(i))})
 	}
 	data, err := rarpack.Archive(rarpack.Options{Solid: true}, pages...)
@@ -220,7 +220,7 @@ func TestSolidRAR(t *testing.T) {
 	}
 }
 
-// A file that a solid archive holds once, under two names, is two pages of the pack.
+// A file that a solid archive stores once, under two names, yields two pages of the pack.
 func TestFileOfTwoNames(t *testing.T) {
 	r := newRig(t)
 	r.exec(`update page_index set names[2] = names[1], types[2] = types[1], offsets[2] = offsets[1], sizes[2] = sizes[1], methods[2] = methods[1], crcs[2] = crcs[1]`)
@@ -258,7 +258,7 @@ func TestTwoAtOnceGiveOnePack(t *testing.T) {
 	}
 }
 
-// objects are the keys of everything of the tenant in the media bucket.
+// objects returns the keys of the tenant's objects in the media bucket.
 func (r *rig) objects() (keys []string) {
 	r.t.Helper()
 	for list, err := range r.media.List(r.t.Context(), "media", r.tenant.String()+"/", "") {
@@ -272,7 +272,7 @@ func (r *rig) objects() (keys []string) {
 	return keys
 }
 
-// A pack of other content has another name; the one before it is not left behind.
+// A pack of new content has a new name; the previous one is deleted.
 func TestNewPackReplacesTheOldOne(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.pack(); err != nil {
@@ -288,7 +288,7 @@ func TestNewPackReplacesTheOldOne(t *testing.T) {
 	}
 }
 
-// Books with the same content have packs of their own, under names that only who knows the tenant's secret can tell.
+// Books with the same content have packs of their own, whose names require the tenant's secret.
 func TestNamesOfPacks(t *testing.T) {
 	r := newRig(t)
 	keys := map[string]bool{}
@@ -325,7 +325,7 @@ func must(data []byte, err error) []byte {
 	return data
 }
 
-// Of a book that is gone there is nothing to pack, and what its file lacks is said.
+// A missing book has nothing to pack; a damaged file is reported.
 func TestNothingToPack(t *testing.T) {
 	r := newRig(t)
 	file := r.s3.Dir + "/books/a.cb7"
@@ -356,7 +356,7 @@ func TestNothingToPack(t *testing.T) {
 	}
 }
 
-// What happens between the storing of the object and that of its row.
+// Changes between storing the object and writing its row.
 func TestPackThatCannotBeNamed(t *testing.T) {
 	row := func(r *rig, key string) {
 		r.exec(`insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
@@ -364,8 +364,8 @@ func TestPackThatCannotBeNamed(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		meanwhile func(r *rig, key string)
-		lost      bool // the task, and with it the error
-		stays     bool // the object
+		lost      bool // the lease is lost, and with it the error
+		stays     bool // the object is kept
 	}{
 		"the book has other content": {meanwhile: func(r *rig, _ string) { r.exec("update book set fingerprint = 'other'") }},
 		"the book is gone":           {meanwhile: func(r *rig, _ string) { r.exec("delete from book") }},
@@ -401,7 +401,7 @@ func TestQuota(t *testing.T) {
 	used := func(r *rig, n int) {
 		r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, $2) on conflict (tenant_id) do update set bytes = excluded.bytes", r.tenant, n)
 	}
-	drawn := func(r *rig) { // two pages whose size nobody knows before
+	drawn := func(r *rig) { // two pages whose sizes are unknown before
 		r.maker.Content.Draw = func(context.Context, io.ReaderAt, int64, int) ([]byte, error) { return make([]byte, 1200), nil }
 		r.exec("update page_index set sizes = '{0,0}', offsets = '{0,1}', methods = array_fill($1::smallint, '{2}')", int32(archive.PDFPage)-1<<16)
 	}
@@ -488,7 +488,7 @@ func TestDamagedBookLeavesNothing(t *testing.T) {
 	}
 }
 
-// A page that is damaged is missing from the pack; readers of the others have theirs from it.
+// A damaged page is missing from the pack; the other pages are served from it.
 func TestDamagedPageIsLeftOut(t *testing.T) {
 	r := newRig(t)
 	r.exec("update page_index set crcs[2] = (crcs[2] + 1) % 4294967296")
@@ -511,7 +511,7 @@ func TestDamagedPageIsLeftOut(t *testing.T) {
 	}
 }
 
-// A pack that the store does not delete keeps its row, and no other pack.
+// A pack that cannot be deleted keeps its row, and does not affect other packs.
 func TestExpireBehindWhatIsRefused(t *testing.T) {
 	r := newRig(t)
 	key := r.tenant.String() + "/pack/"
@@ -547,8 +547,8 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// Where the store answers nothing, or a pack is made anew meanwhile, the row stays; and one tenant's failure keeps no
-// other's.
+// If the store does not respond, or the pack is made again meanwhile, the row stays; one tenant's failure does not
+// affect the others.
 func TestExpireMeanwhile(t *testing.T) {
 	r := newRig(t)
 	two := r.db.Tenant(t, "two")

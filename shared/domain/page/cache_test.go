@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Who was let in with a key is not let in longer than the key is good, though nobody announces its end.
+// A permission that was cached for a key ends with the key, although nothing announces its expiry.
 func TestKeyThatEnds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -56,11 +56,11 @@ func TestKeyThatEnds(t *testing.T) {
 	exec("update api_key set expires_at = now() + interval '5 seconds'")
 	u.Do("GET", "/book", nil).Want(200)
 	ended := func() bool { return u.Do("GET", "/book", nil).Status != 200 }
-	testkit.Eventually(t, 40*time.Second, ended) // others are remembered for a minute
+	testkit.Eventually(t, 40*time.Second, ended) // others are cached for a minute
 	u.Do("GET", "/book", nil).Want(401)
 }
 
-// finding serves the indexes of books, as a book (/book/{id}) and as its pages (/page/{id}), with a memory of its own.
+// finding serves the indexes of books, of a book (/book/{id}) and of its pages (/page/{id}), with its own cache.
 func finding(t *testing.T, s *testkit.Server, r redis.UniversalClient) *testkit.Server {
 	t.Helper()
 	id := identity.New(s.DB.App, s.Tokens)
@@ -83,8 +83,8 @@ func finding(t *testing.T, s *testkit.Server, r redis.UniversalClient) *testkit.
 	return &testkit.Server{URL: srv.URL}
 }
 
-// Who was let in is remembered with what for: not for another permission, another key or a token that has ended, and
-// where Redis does not say that no access has changed, for nothing.
+// A cached permission applies only to the same permission, key and unexpired token; and to nothing if Redis does not
+// confirm that no access has changed.
 func TestWhoWasLetIn(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -98,13 +98,13 @@ func TestWhoWasLetIn(t *testing.T) {
 	s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
 		values ($1, $2, $3, $4, 's/b.cbz', 10, now(), 'cbz', 't', 't', 't')`, s.One, book, library, series)
 	asBook, asPage := "/book/"+book.String(), "/page/"+book.String()
-	if err := events.New(client, events.Config{}, nil).ChangeAccess(t.Context(), s.One); err != nil { // so that there is a generation
+	if err := events.New(client, events.Config{}, nil).ChangeAccess(t.Context(), s.One); err != nil { // creates a generation
 		t.Fatal(err)
 	}
 
 	u := s.User(t, "one", "reader")
 	books, pages := s.Key(t, u, auth.BooksRead).At(at), s.Key(t, u, auth.PagesRead).At(at)
-	for range 2 { // found, and remembered
+	for range 2 { // found, then cached
 		books.Do("GET", asBook, nil).Want(200)
 		books.Do("GET", asPage, nil).Want(403)
 		pages.Do("GET", asPage, nil).Want(200)
@@ -128,8 +128,8 @@ func TestWhoWasLetIn(t *testing.T) {
 	alone.Do("GET", asBook, nil).Want(401)
 }
 
-// What one caller has seen is not remembered for another from whom it is hidden, and nothing that was hidden is shown
-// once it no longer is what was asked before.
+// An index cached for one caller is not served to another from whom it is hidden, and hidden books stay hidden in the
+// cache.
 func TestHiddenBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
@@ -160,7 +160,7 @@ func TestHiddenBooks(t *testing.T) {
 	publisher := events.New(client, events.Config{}, nil)
 	see := func(hidden int, clients ...*testkit.Client) {
 		t.Helper()
-		for range 3 { // found, remembered, and after others
+		for range 3 { // found, cached, and after others
 			all.Do("GET", paths["hidden"], nil).Want(200)
 			for _, c := range clients {
 				c.Do("GET", paths["plain"], nil).Want(200)

@@ -13,18 +13,18 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// A file that makes its reader panic costs whoever asks for the page an answer, not everybody the process.
+// A file that makes its reader panic fails only the request for the page, not the process.
 func TestAPanicEndsOnlyItsPage(t *testing.T) {
 	t.Parallel()
 	s := NewServer(Server{})   // without Content, reading panics
-	for range dearAtOnce + 1 { // which keeps no slot
+	for range dearAtOnce + 1 { // no slot is leaked
 		if _, err := s.extract(t.Context(), &Index{}, 1, archive.Entry{Length: 1}); err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
 			t.Errorf("%v, want that it panicked", err)
 		}
 	}
 }
 
-// A tenant who asks for many pages at once leaves others the next place that becomes free.
+// A tenant that requests many pages at once leaves the next free slot to others.
 func TestDearPagesByTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

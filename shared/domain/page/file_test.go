@@ -28,7 +28,7 @@ func TestFileIsOfItsType(t *testing.T) {
 	}
 }
 
-// Whether the client has this version, or asks for another, counts before a range that lies outside of it.
+// Conditional headers are evaluated before an unsatisfiable range.
 func TestFileConditionsBeforeRange(t *testing.T) {
 	t.Parallel()
 	i := &Index{Key: "S/a.cbz", Format: "cbz", Size: 100, ETag: "x", Modified: time.Unix(1000, 0)}
@@ -59,8 +59,8 @@ func TestFileConditionsBeforeRange(t *testing.T) {
 	}
 }
 
-// A file that the gateway shows but does not open (it answers 500) is a link, or its permissions are wrong: the store
-// is well.
+// A file that the gateway lists but cannot open (it answers 500) is a link, or has wrong permissions: the store is
+// fine.
 func TestFileThatIsNotOpened(t *testing.T) {
 	const none = `<ListBucketResult><Name>books</Name><IsTruncated>false</IsTruncated></ListBucketResult>`
 	const some = `<ListBucketResult><Name>books</Name><IsTruncated>false</IsTruncated><CommonPrefixes><Prefix>T/</Prefix></CommonPrefixes></ListBucketResult>`
@@ -68,8 +68,8 @@ func TestFileThatIsNotOpened(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for _, c := range []struct {
 		name           string
-		size, status   int    // of the answer to HEAD
-		root           string // what is listed of the library's folder
+		size, status   int    // of the response to HEAD
+		root           string // listing of the library's folder
 		want           fault.Code
 		words, without string
 	}{
@@ -83,7 +83,7 @@ func TestFileThatIsNotOpened(t *testing.T) {
 		store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.URL.Query().Has("list-type") && c.root != "":
-				_, _ = io.WriteString(w, c.root) // Of what goes wrong the test tells.
+				_, _ = io.WriteString(w, c.root) // the test reports errors itself
 				return
 			case r.Method != http.MethodHead && c.status != 404:
 				w.WriteHeader(http.StatusInternalServerError)
@@ -106,7 +106,7 @@ func TestFileThatIsNotOpened(t *testing.T) {
 	}
 }
 
-// A file of a folder that is overwritten while somebody loads it slowly is a mixture of both: it does not come whole.
+// A file in a folder that is overwritten during a slow download would be a mixture of both: the response is cut off.
 func TestFileThatIsOverwritten(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -114,7 +114,7 @@ func TestFileThatIsOverwritten(t *testing.T) {
 		name    string
 		etag    string
 		size, n int64
-		later   int // how the store answers whoever asks again
+		later   int // status of later requests
 		whole   bool
 		asked   int32
 	}{
@@ -139,7 +139,7 @@ func TestFileThatIsOverwritten(t *testing.T) {
 			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, to, c.size))
 			w.Header().Set("Content-Length", strconv.FormatInt(to-from+1, 10))
 			w.WriteHeader(http.StatusPartialContent)
-			_, _ = w.Write(make([]byte, to-from+1)) // Of what goes wrong the test tells.
+			_, _ = w.Write(make([]byte, to-from+1)) // the test reports errors itself
 		}))
 		defer store.Close()
 		s := &Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}}

@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Who asks for a page that is not there is told why.
+// The error for a missing page contains the reason.
 func TestMissingPageSaysWhy(t *testing.T) {
 	t.Parallel()
 	broken := "the archive is encrypted"

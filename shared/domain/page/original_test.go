@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Whatever a page is called, only pictures are shown: scripts in a document would run as ours, whoever made the book.
+// Regardless of a page's name, only pictures are served: scripts in a document would run with our origin.
 func TestOnlyPicturesAreShown(t *testing.T) {
 	var picture bytes.Buffer
 	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
@@ -64,7 +64,7 @@ func TestNotModified(t *testing.T) {
 		{[]string{`W/"a"`}, true},
 		{[]string{"*"}, true},
 		{[]string{`"b", "a"`}, true},
-		{[]string{`"b"`, `"a"`}, true}, // one list in two lines (RFC 9110, 5.3)
+		{[]string{`"b"`, `"a"`}, true}, // one list in two lines (RFC 9110, section 5.3)
 	} {
 		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
 		r.Header["If-None-Match"] = c.headers

@@ -24,7 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What an entry is told from: a picture from its bytes, the rest from its name, and nothing else is shown by a browser.
+// The type of an entry is detected from its bytes for a picture, from its name for the rest; browsers display nothing
+// else.
 func TestTypesOfResources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, seen, want string }{
@@ -45,7 +46,7 @@ func memory(t *testing.T, file []byte) (*Server, *Index) {
 	return asked(t, file, func() {})
 }
 
-// asked is memory that tells of each request first.
+// asked is memory with a callback per request.
 func asked(t *testing.T, file []byte, each func()) (*Server, *Index) {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", "reader")
@@ -60,11 +61,12 @@ func asked(t *testing.T, file []byte, each func()) (*Server, *Index) {
 	return s, &Index{Key: "S/a.epub", Bucket: "books", Format: "EPUB", Size: int64(len(file)), ETag: `"v1"`, Modified: time.Unix(1000, 0)}
 }
 
-// A damaged entry is an answer of its own where that is known at once. What is passed on packed its reader unpacks.
+// A damaged entry fails the request if that is known before the response starts. The client inflates what is sent
+// compressed.
 func TestDamagedResources(t *testing.T) {
 	good := strings.Repeat("word ", 1000)
 	file := testkit.Zip(t, testkit.File{Name: "a.xhtml", Data: []byte(good), Deflate: true}, testkit.File{Name: "b.css", Data: []byte("p {}"), Deflate: true})
-	file[30+len("a.xhtml")] ^= 0xff // the first byte of its deflated data
+	file[30+len("a.xhtml")] ^= 0xff // the first byte of the deflated data
 	s, i := memory(t, file)
 	for _, c := range []struct {
 		name, encoding string
@@ -83,7 +85,7 @@ func TestDamagedResources(t *testing.T) {
 	}
 }
 
-// slow is a reader who takes nothing until it is released.
+// slow is a client that reads nothing until it is released.
 type slow struct {
 	*httptest.ResponseRecorder
 	comes, released chan struct{}
@@ -95,7 +97,7 @@ func (s slow) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// Readers who take nothing of what is heavy to unpack hold no place where it is unpacked.
+// Slow clients do not hold a slot for heavy unpacking.
 func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
 	text := strings.Repeat("word ", 1000)
 	enc, err := zstd.NewWriter(nil)
@@ -119,7 +121,7 @@ func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
 	s, i := memory(t, file.Bytes())
 	comes, released := make(chan struct{}), make(chan struct{})
 	ended := make(chan error)
-	const readers = 3 // one more than there are places
+	const readers = 3 // one more than there are slots
 	for range readers {
 		go func() {
 			ended <- s.Resource(slow{httptest.NewRecorder(), comes, released}, httptest.NewRequest("GET", "/", nil), i, "a.css")
@@ -142,7 +144,7 @@ func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
 	}
 }
 
-// A process remembers the directories of the books that are read, and no more of them than its memory allows.
+// A process caches the directories of books that are being read, up to a limit.
 func TestDirectoriesAreRemembered(t *testing.T) {
 	many := make([]testkit.File, 300)
 	for n := range many {
@@ -164,8 +166,8 @@ func TestDirectoriesAreRemembered(t *testing.T) {
 	}
 }
 
-// Readers who open a book at the same time have its directory and its package document read once, and the next one does
-// not have them read again.
+// Clients that open a book at the same time share the reads of its directory and package document; the next one uses
+// the cache.
 func TestReadersShareWhatIsRead(t *testing.T) {
 	file := testkit.Zip(t, testkit.File{Name: "META-INF/container.xml", Data: []byte(`<container><rootfiles><rootfile full-path="a.opf"/></rootfiles></container>`)},
 		testkit.File{Name: "a.opf", Data: []byte(`<package><metadata/><manifest><item id="n" href="n.xhtml" properties="nav"/></manifest><spine><itemref idref="n"/></spine></package>`)},
@@ -193,7 +195,7 @@ func TestReadersShareWhatIsRead(t *testing.T) {
 	}
 	wait.Wait()
 	read()
-	if n := requests.Load(); n != 4 { // the directory, the container, the package document and the table of contents
+	if n := requests.Load(); n != 4 { // directory, container, package document, table of contents
 		t.Errorf("%d requests, want 4", n)
 	}
 	if want := 3 + 1 + 1; s.books.entries != want {
@@ -201,7 +203,7 @@ func TestReadersShareWhatIsRead(t *testing.T) {
 	}
 }
 
-// A reader who leaves does not end what others wait for.
+// A client that disconnects does not end the work for others.
 func TestWhoLeavesEndsNothing(t *testing.T) {
 	comes, goOn := make(chan struct{}), make(chan struct{})
 	var requests atomic.Int32

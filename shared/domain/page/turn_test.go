@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 			t.Fatalf("the turns went to %v, not to the first two", got)
 		}
 		gives[1]()
-		gives[1]() // once more gives nothing away
+		gives[1]() // a second release has no effect
 		if got := order(); !slices.Equal(got, []int{2}) {
 			t.Fatalf("the turn that was given went to %v, not to the third", got)
 		}
@@ -46,7 +46,7 @@ func TestTurns(t *testing.T) {
 		if _, err := all.take(left); !errors.Is(err, context.Canceled) {
 			t.Errorf("who left is told %v", err)
 		}
-		time.Sleep(turnLasts) // of the test's own clock
+		time.Sleep(turnLasts) // on the test's fake clock
 		if got := order(); !slices.Equal(got, []int{3}) {
 			t.Errorf("turns that last too long kept the last from beginning: %v began", got)
 		}

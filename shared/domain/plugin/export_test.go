@@ -5,12 +5,12 @@ import "github.com/google/uuid"
 // FieldsOf are the names of all fields of series or books.
 var FieldsOf = fieldsOf
 
-// DueSQL selects the jobs that are due; SettleJobs notes how they ended.
+// DueSQL selects the due jobs; SettleJobs records how runs ended.
 const DueSQL = dueSQL
 
 var SettleJobs = settleJobs
 
-// JobStatements are the queries of a job for what is in a library, with their arguments.
+// JobStatements returns a job's queries for the content of a library, with their arguments.
 func JobStatements(library uuid.UUID) map[string][]any {
 	out := map[string][]any{}
 	for _, kind := range []string{"series", "book"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/plugin"
 )
 
-// What a plugin has written goes when the plugin does, or when its user gives it up or is no more; the rest stays.
+// A plugin's folder is deleted with the plugin, or when its user disables it or is deleted; others stay.
 func TestFoldersOfPlugins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -23,7 +23,7 @@ func TestFoldersOfPlugins(t *testing.T) {
 	for range 3 {
 		c := r.User(t, "one", "reader")
 		of = append(of, c.Do("POST", user+"/"+id+"/enable", nil).Want(200).Map()["id"].(string))
-		c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "x"}).Want(200) // which asks the plugin
+		c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "x"}).Want(200) // sends a request to the plugin
 		switch len(of) {
 		case 1:
 			c.Do("DELETE", user+"/"+id, nil).Want(204)
@@ -32,7 +32,7 @@ func TestFoldersOfPlugins(t *testing.T) {
 		}
 	}
 	admin.Do("DELETE", base+"/admin/plugins/"+gone, nil).Want(204)
-	others := []string{filepath.Join(uuid.NewString(), uuid.NewString()), filepath.Join(r.Two.String(), "files"), "files"} // who knows whose
+	others := []string{filepath.Join(uuid.NewString(), uuid.NewString()), filepath.Join(r.Two.String(), "files"), "files"} // of unknown owners
 	for _, name := range others {
 		if err := os.MkdirAll(filepath.Join(r.data, name, "more"), 0o700); err != nil {
 			t.Fatal(err)

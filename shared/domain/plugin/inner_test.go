@@ -92,7 +92,7 @@ func TestManifests(t *testing.T) {
 		m.RequiredCredentials[0].CredentialType != "password" {
 		t.Errorf("%+v", m)
 	}
-	// What is stored is read back the same.
+	// A stored manifest is decoded to the same.
 	data, _ := json.Marshal(m)
 	var again Manifest
 	if err := json.Unmarshal(data, &again); err != nil {
@@ -110,7 +110,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Only what a plugin has done itself counts as its failure.
+// Only the plugin's own errors count as failures.
 func TestWhoIsToBlame(t *testing.T) {
 	t.Parallel()
 	fault := func(code string, rpc int) *plug.Fault { return &plug.Fault{Code: code, RPC: rpc} }
@@ -140,7 +140,7 @@ func TestWhoIsToBlame(t *testing.T) {
 	}
 }
 
-// An address is filled with what may be shown, so that it leads where its template says.
+// A URL is filled with escaped values only, so that it leads where its template says.
 func TestAddressesAreFilled(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"home": "https://example.org", "region": "a/b?c", "api_key": "s3cret", "authToken": "s3cret", "PASSWORD": "s3cret", "n": 4.0}

@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// another adds a series of one book to a library, with what the plugin calls the series and the book, "" for nothing.
+// another adds a series with one book to a library, with the plugin's ids of the series and the book, "" for none.
 func (r *rig) another(library uuid.UUID, title, id, bookID string) (series, book uuid.UUID) {
 	r.t.Helper()
 	series, book = uuid.New(), uuid.New()
@@ -39,7 +39,7 @@ func (r *rig) another(library uuid.UUID, title, id, bookID string) (series, book
 	return series, book
 }
 
-// job adds a job to a library with a config, and tells its path.
+// job adds a job with a config to a library, and returns its path.
 func (r *rig) job(c *testkit.Client, library uuid.UUID, config object) string {
 	r.t.Helper()
 	whole := object{"type": "metadata_refresh", "provider": "test"}
@@ -50,7 +50,7 @@ func (r *rig) job(c *testkit.Client, library uuid.UUID, config object) string {
 	return at + "/" + c.Do("POST", at, object{"cronSchedule": "0 3 * * *", "config": whole}).Want(201).Map()["id"].(string)
 }
 
-// start runs a job, and is the task as a worker holds it.
+// start starts a job, and returns the task as a worker holds it.
 func (r *rig) start(c *testkit.Client, job string) task.Held {
 	r.t.Helper()
 	h := task.Held{Tenant: r.One, Type: task.RefreshLibrary, Allowed: 3, Attempts: 1}
@@ -59,7 +59,7 @@ func (r *rig) start(c *testkit.Client, job string) task.Held {
 	return r.again(h)
 }
 
-// again is the task with the place that it has now.
+// again returns the task with its current checkpoint.
 func (r *rig) again(h task.Held) task.Held {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), "select params, place from task where id = $1", h.ID).Scan(&h.Params, &h.Place); err != nil {
@@ -68,10 +68,10 @@ func (r *rig) again(h task.Held) task.Held {
 	return h
 }
 
-// waits tells whether a task goes on later.
+// waits reports whether a task continues later.
 func waits(err error) bool { return err != nil && strings.Contains(err.Error(), "go on later") }
 
-// counted is a result as its JSON has it.
+// counted decodes a result.
 func counted(t *testing.T, result any) map[string]int {
 	t.Helper()
 	data, err := json.Marshal(result)
@@ -163,7 +163,7 @@ func TestJobsAreKept(t *testing.T) {
 	}
 	c.Do("POST", at, object{"cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": "test"}}).Want(409)
 
-	// Others, and what is not there.
+	// Other users, and missing ids.
 	theirs, reader := r.User(t, "two", "admin"), r.User(t, "one", "reader")
 	nobody, wrong := at+"/"+uuid.NewString(), strings.Replace(job, library.String(), uuid.NewString(), 1)
 	for _, path := range []string{nobody, wrong} {
@@ -186,7 +186,7 @@ func TestJobsAreKept(t *testing.T) {
 	c.Do("GET", job, nil).Want(404)
 }
 
-// Each field that a preview has is in one group, and every group has fields.
+// Each field of a preview is in exactly one group, and every group has fields.
 func TestFieldGroups(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -262,7 +262,7 @@ func TestJobRefreshesSeries(t *testing.T) {
 		t.Errorf("%d looked at, %v", synced, err)
 	}
 
-	// With matching, and nothing that is skipped: what the plugin does not know by its id stays so.
+	// With matching, and nothing skipped: items whose id the plugin does not know stay as they are.
 	r.DB.Exec(t, "update task set status = 'completed'")
 	c.Do("PATCH", job, object{"config": object{"type": "metadata_refresh", "provider": "test"}}).Want(200)
 	got, err = r.runner.Refresh(r.In(r.One), r.start(c, job))
@@ -272,7 +272,7 @@ func TestJobRefreshesSeries(t *testing.T) {
 	if year(without) != 1999.0 || year(locked) != nil {
 		t.Errorf("years %v, %v", year(without), year(locked))
 	}
-	// The conditions of matching hold for what has no id.
+	// The conditions of matching apply to items without an id.
 	r.DB.Exec(t, "update task set status = 'completed'")
 	r.DB.Exec(t, "delete from external_id where series_id = $1", without)
 	r.DB.Exec(t, `update library set auto_match_conditions = '{"rules":[{"field":"book_count","operator":"gt","value":5}]}'`)
@@ -315,13 +315,13 @@ func TestJobRefreshesBooks(t *testing.T) {
 	}
 	r.DB.Set(t, r.One, "plugins.auto_match_confidence_threshold", "0.95")
 	r.DB.Exec(t, "delete from external_id where book_id = $1", plain)
-	run("map[total:5 unchanged:5]") // by the ISBN that it got
+	run("map[total:5 unchanged:5]") // by the ISBN that it was given
 	r.DB.Exec(t, "delete from external_id where book_id = $1", plain)
 	r.DB.Exec(t, "update book_metadata set metadata = metadata - 'isbns' where book_id = $1", plain)
 	run("map[notFound:1 total:5 unchanged:4]")
 }
 
-// A run goes on where it stopped: told to pause, killed, or waiting for the plugin's rate limit.
+// A run continues where it stopped: after a pause, a crash, or the plugin's rate limit.
 func TestJobGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -333,7 +333,8 @@ func TestJobGoesOn(t *testing.T) {
 	}
 	job := r.job(c, library, object{"extraFields": []string{"year"}, "maxConcurrency": 3})
 	h := r.start(c, job)
-	// Every run but the last is stopped after some requests: by a pause, or by the end of its worker, which saves nothing.
+	// Every run but the last is stopped after some requests: by a pause, or by a crash of its worker, which saves
+	// nothing.
 	var requests atomic.Int64
 	runs := 0
 	var got any
@@ -369,7 +370,7 @@ func TestJobGoesOn(t *testing.T) {
 		t.Errorf("%d series were left out, %v", missing, err)
 	}
 
-	// The rate limit of the plugin is waited for, and nothing is lost by that.
+	// The run waits for the plugin's rate limit, without losing anything.
 	r.onTold = nil
 	r.DB.Exec(t, "update task set status = 'completed'")
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 100}).Want(200)
@@ -399,7 +400,7 @@ func TestJobFails(t *testing.T) {
 	id, _ := r.add(c, nil)
 	library, _, _ := r.series("A")
 	for i := range 10 {
-		r.another(library, fmt.Sprintf("B %d", i), "secret", "") // an error of the plugin
+		r.another(library, fmt.Sprintf("B %d", i), "secret", "") // the plugin returns an error
 	}
 	job := r.job(c, library, object{"maxConcurrency": 1, "existingSourceIdsOnly": true})
 	h := r.start(c, job)
@@ -414,7 +415,7 @@ func TestJobFails(t *testing.T) {
 		}
 	}
 	last("failed", "The plugin test is disabled")
-	// What a run says may name series: who does not see all is not told.
+	// The message of a run may name series: users who do not see everything do not get it.
 	limited, tag := r.User(t, "one", "reader"), uuid.New()
 	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'Kids')", r.One, tag)
 	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.One, tag, limited.ID)
@@ -425,10 +426,10 @@ func TestJobFails(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_failure").Scan(&failures); err != nil || failures != 3 {
 		t.Errorf("%d failures, %v", failures, err)
 	}
-	if got := r.text("select concat_ws(' ', place -> 'counts' -> 'failed', jsonb_array_length(place -> 'left')) from task where id = $1", h.ID); got != "5 5" { // the rest is for the next time
+	if got := r.text("select concat_ws(' ', place -> 'counts' -> 'failed', jsonb_array_length(place -> 'left')) from task where id = $1", h.ID); got != "5 5" { // the rest is left for the next run
 		t.Errorf("%s have failed and are left", got)
 	}
-	// One that takes nothing for a while is waited for; it is no failure yet.
+	// A rate-limited plugin is waited for; that is no failure yet.
 	r.DB.Exec(t, "update task set status = 'failed'")
 	c.Do("POST", admin+"/"+id+"/enable", nil).Want(200)
 	r.DB.Exec(t, "update series set title = 'slow down' where title = 'A'")
@@ -438,12 +439,12 @@ func TestJobFails(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	last("running", "")
-	// A run that another of the same plugin is ahead of waits.
+	// A run waits for an earlier run of the same plugin.
 	other := r.job(c, library, nil)
 	if _, err := r.runner.Refresh(r.In(r.One), r.start(c, other)); !waits(err) {
 		t.Errorf("%v", err)
 	}
-	// What is cancelled, or ends without its worker, is told by the task, and noted by the scheduler.
+	// If a run is cancelled, or its worker dies, the task says so, and the scheduler records it.
 	r.DB.Exec(t, "update task set status = 'cancelled', completed_at = now() where id = $1", h.ID)
 	last("cancelled", "")
 	if _, err := plugin.JobsDue(t.Context(), r.DB.System, time.Now()); err != nil {
@@ -451,7 +452,7 @@ func TestJobFails(t *testing.T) {
 	}
 	r.DB.Exec(t, "delete from task where id = $1", h.ID)
 	last("cancelled", "")
-	// Whose job is deleted ends.
+	// A run ends when its job is deleted.
 	h = r.start(c, job)
 	c.Do("DELETE", job, nil).Want(204)
 	if _, err := r.runner.Refresh(r.In(r.One), h); !fault.Is(err, fault.NotFound) {
@@ -461,7 +462,7 @@ func TestJobFails(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select status from task where id = $1", h.ID).Scan(&status); err != nil || status != "cancelled" {
 		t.Errorf("%s, %v", status, err)
 	}
-	// A plugin that is gone.
+	// The plugin was deleted.
 	c.Do("DELETE", admin+"/"+id, nil).Want(204)
 	if _, err := r.runner.Refresh(r.In(r.One), r.again(task.Held{Tenant: r.One, Allowed: 3, ID: r.task(other)})); !fault.Is(err, fault.BadRequest) {
 		t.Errorf("%v", err)
@@ -470,7 +471,7 @@ func TestJobFails(t *testing.T) {
 	last("failed", `There is no plugin "test"`)
 }
 
-// What somebody changes again and again while the plugin is asked about it is tried some times, and then has failed.
+// An item that changes during every request is retried some times, and then fails.
 func TestJobGivesUpWhatAlwaysChanges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -493,7 +494,7 @@ func TestJobGivesUpWhatAlwaysChanges(t *testing.T) {
 	}
 }
 
-// task is the last run of a job.
+// task returns the last run of a job.
 func (r *rig) task(job string) (id uuid.UUID) {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), "select task_id from library_job where id = $1", job[strings.LastIndex(job, "/")+1:]).Scan(&id); err != nil {
@@ -550,7 +551,7 @@ func TestJobIsTried(t *testing.T) {
 	}
 }
 
-// snapshot is a fingerprint of series and books.
+// snapshot returns a fingerprint of series and books.
 func (r *rig) snapshot() (out string) {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), `select md5(coalesce((select string_agg(s::text, '' order by s.id) from series s), '') || coalesce((select string_agg(b::text, '' order by b.id) from book b), '') ||
@@ -560,7 +561,7 @@ func (r *rig) snapshot() (out string) {
 	return out
 }
 
-// Jobs run by their schedules, in the time zone of the job or of the tenant, once for several schedulers.
+// Jobs run by their schedules, in the time zone of the job or the tenant, once for several schedulers.
 func TestJobsAreDue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -575,12 +576,12 @@ func TestJobsAreDue(t *testing.T) {
 	for n, step := range []struct {
 		zone string
 		now  time.Time
-		want string // jobs that start
+		want string // jobs that are started
 	}{
-		{"", noon, ""}, // the scheduler meets them
+		{"", noon, ""}, // the scheduler sees them for the first time
 		{"", noon.Add(15 * time.Hour), "own tenants"},
 		{"", noon.Add(16 * time.Hour), ""},
-		{"Asia/Tokyo", noon.Add(17 * time.Hour), ""}, // three o'clock is 18:00 UTC now
+		{"Asia/Tokyo", noon.Add(17 * time.Hour), ""}, // three o'clock there was 18:00 UTC
 		{"Asia/Tokyo", noon.Add(30 * time.Hour), "tenants"},
 		{"Asia/Tokyo", noon.Add(39 * time.Hour), "own"},
 		{"Asia/Tokyo", noon.Add(200 * time.Hour), "own tenants"}, // once, however often it was missed
@@ -613,7 +614,7 @@ func TestJobsAreDue(t *testing.T) {
 		}
 		r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
 	}
-	// What is due between two rounds of a scheduler, of a job that it has not met, is not missed.
+	// A new job that becomes due before a scheduler first sees it is not missed.
 	r.DB.Exec(t, "update library_job set enabled = false")
 	late := r.job(c, library, nil)
 	c.Do("PATCH", late, object{"cronSchedule": "0 * * * * *", "timezone": "UTC"}).Want(200)
@@ -624,7 +625,7 @@ func TestJobsAreDue(t *testing.T) {
 	}
 	c.Do("DELETE", late, nil).Want(204)
 	c.Do("PATCH", own, object{"enabled": true}).Want(200)
-	// One that runs is not started again, nor one of a library or a tenant that is not active.
+	// A running job is not started again, nor one of an inactive library or tenant.
 	h := r.start(c, own)
 	c.Do("DELETE", tenants, nil).Want(204)
 	r.DB.Exec(t, "update library_job set next_run_at = now() - interval '1 hour' where enabled")

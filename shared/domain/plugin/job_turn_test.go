@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A run that is paused, or waits to be tried again, keeps the turn of its plugin: no other one works meanwhile, in
-// whichever order they were started.
+// A run that is paused, or waits for a retry, keeps the turn of its plugin: no other run works meanwhile, regardless of
+// their order.
 func TestRunsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -29,7 +29,7 @@ func TestRunsTakeTurns(t *testing.T) {
 	paused := make(chan struct{})
 	close(paused)
 	r.heard()
-	// The second works and is paused; the first, although it is the older one, waits.
+	// The second run works and is paused; the first one waits, although it is older.
 	if _, err := r.runner.Refresh(task.WithPause(r.In(r.One), paused), second); !waits(err) {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestRunsTakeTurns(t *testing.T) {
 	if got, err := r.runner.Refresh(r.In(r.One), r.again(second)); err != nil || counted(t, got)["updated"] != 2 {
 		t.Errorf("%v, %v", got, err)
 	}
-	// It has ended, or was cancelled, or is gone: the next one works.
+	// The run has ended, was cancelled, or is gone: the next one works.
 	for _, end := range []string{"update task set status = 'completed' where id = $1", "delete from task where id = $1"} {
 		r.DB.Exec(t, "update plugin set job_task = $1", second.ID)
 		r.DB.Exec(t, end, second.ID)
@@ -57,7 +57,7 @@ func TestRunsTakeTurns(t *testing.T) {
 	}
 }
 
-// Of runs that begin at the same time one takes the turn.
+// Of concurrent runs one takes the turn.
 func TestRunsBeginAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -77,7 +77,7 @@ func TestRunsBeginAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case err == nil && got != nil: // its task is still running, as far as the others can see
+			case err == nil && got != nil: // its task is still running, as far as the others see
 				worked++
 			case !waits(err):
 				t.Error(err)
@@ -90,7 +90,7 @@ func TestRunsBeginAtOnce(t *testing.T) {
 	}
 }
 
-// A dry run counts only what meets the conditions of automatic matching, and asks only about that.
+// A dry run counts only items that meet the conditions of automatic matching, and asks only about those.
 func TestJobIsTriedWithConditions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -121,7 +121,7 @@ func TestJobIsTriedWithConditions(t *testing.T) {
 	}
 	r.DB.Exec(t, "update library set auto_match_conditions = $1", only)
 	tried(r.job(c, library, object{"existingSourceIdsOnly": true}), "1 0 2")
-	// Of very many series some are looked at.
+	// If there are very many series, a sample is checked.
 	r.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
 		select $1, gen_random_uuid(), $2, 'x' || n, 'x', 'x', 'x', 'x' from generate_series(1, 700) n`, r.One, library)
 	r.DB.Exec(t, `update library set auto_match_conditions = '{"rules":[{"field":"metadata.title","operator":"equals","value":"x"}]}'`)
@@ -131,7 +131,7 @@ func TestJobIsTriedWithConditions(t *testing.T) {
 	}
 }
 
-// Several may note how runs have ended: they wait neither for each other nor for who holds a job.
+// Concurrent calls record how runs ended: they wait neither for each other nor for the holder of a job's lock.
 func TestJobsAreSettledByMany(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -176,7 +176,7 @@ func TestJobsAreSettledByMany(t *testing.T) {
 	}
 }
 
-// What is due is found by an index, however many tenants have jobs.
+// Due jobs are found by an index, however many tenants have jobs.
 func TestDueJobsAreFound(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -207,7 +207,7 @@ func TestDueJobsAreFound(t *testing.T) {
 	}
 }
 
-// A job that gets another time zone while a scheduler finds out when it is due is due in that one.
+// A job whose time zone changes while a scheduler computes when it is due uses the new one.
 func TestTimeZoneChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -48,7 +48,7 @@ func TestSeriesIsFound(t *testing.T) {
 		!strings.Contains(list(m["appliedFields"]), "year") {
 		t.Errorf("%v", m)
 	}
-	// Now it has an id of the plugin, so that nothing is searched for.
+	// It has an id of the plugin now, so nothing is searched.
 	r.DB.Set(t, r.One, "plugins.auto_match_confidence_threshold", "1")
 	if m := match(object{}); m["success"] != true || m["matchedResult"] != nil || m["message"] != "Nothing written" {
 		t.Errorf("%v", m)
@@ -63,7 +63,7 @@ func TestSeriesIsFound(t *testing.T) {
 	}
 }
 
-// held is the task that waits for a series.
+// held returns the pending task for a series.
 func (r *rig) held(series uuid.UUID) task.Held {
 	r.t.Helper()
 	h := task.Held{Tenant: r.One, Type: task.PluginAutoMatch, SeriesID: &series}
@@ -120,14 +120,14 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 	if out, ok := got.(plugin.Outcome); err != nil || !ok || out.Message != "Not asked for: the condition on book_count is not met" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A plugin that takes no more requests for a while is waited for, but not for ever.
+	// A task waits for a rate-limited plugin, but not forever.
 	r.DB.Exec(t, "update library set auto_match_conditions = null")
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)
 	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
 	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "go on later") {
 		t.Errorf("%v", err)
 	}
-	// What was found is not searched for again: with one request a minute it would never be read.
+	// A search result is kept for the retry: otherwise, with one request a minute, its metadata would never be read.
 	r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now(), use_existing_external_id = false")
 	_, err = r.runner.Match(ctx, r.held(a))
 	found := r.held(a)
@@ -136,7 +136,7 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 	if got, err = r.runner.Match(ctx, found); err != nil || !got.(plugin.Outcome).Matched {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Whoever locks a field meanwhile wins, and the series is asked about again.
+	// A lock that is set meanwhile wins, and the plugin is asked again.
 	r.DB.Exec(t, "update plugin set rate_limit = null")
 	r.onCall = func(method string) {
 		if method == "metadata/series/get" {

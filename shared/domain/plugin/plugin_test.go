@@ -43,19 +43,19 @@ const (
 
 type object = map[string]any
 
-// rig is a server whose plugins run, and what it has told.
+// rig is a server with running plugins, which records events.
 type rig struct {
 	*testkit.Server
 	t       *testing.T
 	runner  *plugin.Runner
 	command string
-	data    string // the folder with those of the plugins
+	data    string // root of the plugins' folders
 
 	mu     sync.Mutex
 	told   []string
-	cover  []byte // lies at every address of a picture; nil: these are asked for
+	cover  []byte // served at every picture URL; nil: URLs are really requested
 	onTold func(kind string)
-	onCall func(method string) // is called before a plugin is asked
+	onCall func(method string) // called before each request to a plugin
 }
 
 func newRig(t *testing.T) *rig {
@@ -104,7 +104,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// covering answers with the cover of the rig who asks for a picture.
+// covering answers requests for pictures with the rig's cover.
 func (r *rig) covering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var call plug.Call
@@ -132,7 +132,7 @@ func (r *rig) covering(next http.Handler) http.Handler {
 	})
 }
 
-// outside asks servers of others by itself, since those of tests are no public addresses.
+// outside sends requests to external servers itself, since test servers have no public addresses.
 func outside(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call plug.Call
@@ -167,7 +167,7 @@ func outside(t *testing.T, next http.Handler) http.Handler {
 	})
 }
 
-// heard are the kinds of events since the last time.
+// heard returns the kinds of events since the last call.
 func (r *rig) heard() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,7 +176,7 @@ func (r *rig) heard() string {
 	return out
 }
 
-// add adds a plugin, with changes of what is sent, and tells its id.
+// add adds a plugin, with changes of the body, and returns its id.
 func (r *rig) add(c *testkit.Client, changes object) (id string, answer object) {
 	r.t.Helper()
 	_, args, _ := pluginkit.Command()
@@ -373,7 +373,7 @@ func TestPluginComesAndGoes(t *testing.T) {
 	}
 }
 
-// A manifest may hold what the database does not take.
+// A manifest may contain what the database does not accept.
 func TestStrangeManifest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -384,7 +384,7 @@ func TestStrangeManifest(t *testing.T) {
 	}
 }
 
-// One whose members have other types is none, and leaves nothing behind that cannot be read.
+// A manifest with wrong types is rejected, and nothing unreadable is stored.
 func TestMistypedManifest(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -399,13 +399,13 @@ func TestMistypedManifest(t *testing.T) {
 	}
 }
 
-// What a plugin says of its failures is cut off, can be stored, and has none of its credentials.
+// Error messages of a plugin are shortened, storable, and without its credentials.
 func TestFailuresKeepSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.User(t, "one", "admin")
 	secrets := object{"api-key": "s3cret value"}
-	for n := 4; n < len("s3cret value"); n++ { // what is within another leaves nothing of that
+	for n := 4; n < len("s3cret value"); n++ { // a secret within another leaves no rest of that
 		secrets[fmt.Sprintf("part-%d", n)] = "s3cret value"[:n]
 	}
 	id, _ := r.add(c, object{"credentials": secrets})
@@ -425,7 +425,7 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	if strings.Contains(got, "s3cret") || strings.Count(got, "errorMessage") != 2 || len(got) > 5000 {
 		t.Errorf("%.500s", got)
 	}
-	// So does what is by its name a secret among the other settings, which only administrators see.
+	// The same holds for other settings whose names suggest a secret, which only administrators see.
 	for name, settings := range map[string]object{"by-env": {"env": []any{object{"key": "API_KEY", "value": "s3cret value"}}}, "by-config": {"config": object{"apiKey": "s3cret value", "region": "answers"}}} {
 		settings["name"] = name
 		id, _ := r.add(c, settings)
@@ -435,7 +435,7 @@ func TestFailuresKeepSecrets(t *testing.T) {
 	}
 }
 
-// Credentials go where administrators say, and nowhere else.
+// Credentials are delivered as configured, and nowhere else.
 func TestCredentialsAreDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -444,7 +444,7 @@ func TestCredentialsAreDelivered(t *testing.T) {
 	id, _ := r.add(c, object{"credentials": object{"api-key": "s3cret value"}})
 	for delivery, want := range map[string]string{"env": "environment: … initialize: ", "init_message": "environment:  initialize: …", "both": "environment: … initialize: …"} {
 		c.Do("PATCH", admin+"/"+id, object{"credentialDelivery": delivery}).Want(200)
-		c.Do("POST", admin+"/"+id+"/enable", nil).Want(200) // whatever it has failed before
+		c.Do("POST", admin+"/"+id+"/enable", nil).Want(200) // regardless of previous failures
 		m := c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "delivered"}).Want(503).Map()
 		if m["message"] != want {
 			t.Errorf("%s: %q, want %q", delivery, m["message"], want)
@@ -452,7 +452,7 @@ func TestCredentialsAreDelivered(t *testing.T) {
 	}
 }
 
-// A limit of one request a minute is one a minute.
+// A limit of one request a minute means one a minute.
 func TestSmallestLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -467,7 +467,7 @@ func TestSmallestLimit(t *testing.T) {
 	match(429)
 	c.Do("GET", base+"/metrics/plugins", nil).Want(200)
 	r.DB.Exec(t, "update plugin set tokens_at = now() - interval '61 seconds'")
-	match(429) // the search is answered, what it finds is not
+	match(429) // the search is answered, the metadata request is not
 	r.DB.Exec(t, "update plugin set tokens_at = now() - interval '1 day'")
 	c.Do("POST", base+"/series/"+series.String()+"/metadata/preview", object{"pluginId": id, "externalId": "1"}).Want(200)
 	one := c.Do("GET", base+"/metrics/plugins", nil).Want(200).Map()["plugins"].([]any)[0].(object)
@@ -476,7 +476,7 @@ func TestSmallestLimit(t *testing.T) {
 	}
 }
 
-// A user from whom something is hidden does not manage plugins: what went wrong names series.
+// A user from whom something is hidden cannot manage plugins: error messages name series.
 func TestWhoDoesNotSeeAllManagesNoPlugins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -489,7 +489,7 @@ func TestWhoDoesNotSeeAllManagesNoPlugins(t *testing.T) {
 	c.Do("GET", admin+"/"+id+"/failures", nil).Want(403)
 }
 
-// Failures count for an hour, and are kept for 30 days, 500 of them.
+// Failures count for an hour, and are kept for 30 days, at most 500.
 func TestOldFailures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -589,7 +589,7 @@ func TestPluginThatFailsIsDisabled(t *testing.T) {
 	}
 	r.heard()
 	c.Do("POST", admin+"/"+id+"/disable", nil).Want(200)
-	for range 4 { // it fails on, and is disabled already
+	for range 4 { // further failures do not matter: it is disabled already
 		c.Do("POST", admin+"/"+id+"/test", nil).Want(200)
 	}
 	if told := r.heard(); told != "plugin_disabled" {
@@ -598,7 +598,7 @@ func TestPluginThatFailsIsDisabled(t *testing.T) {
 	c.Do("GET", admin+"/"+uuid.NewString()+"/failures", nil).Want(404)
 }
 
-// What a plugin does not know, or what it has no time for, is no failure of it.
+// "Not found" and "rate limited" are not failures.
 func TestRefusalsAreNoFailures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -622,7 +622,7 @@ func TestRefusalsAreNoFailures(t *testing.T) {
 	c.Do("POST", at, object{"pluginId": id, "externalId": "1"}).Want(429)
 }
 
-// statuses are the fields of a preview by their status.
+// statuses returns the fields of a preview by status.
 func statuses(r *testkit.Response) map[string]string {
 	out := map[string]string{}
 	for _, f := range r.Want(200).Map()["fields"].([]any) {
@@ -693,7 +693,7 @@ func TestSeriesOfAPlugin(t *testing.T) {
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != "" || got["locked"] != " summary" || strings.Count(got["unchanged"], " ") != 16 {
 		t.Errorf("after it was written: %v", got)
 	}
-	// What cannot be used is left out.
+	// Unusable values are skipped.
 	two := object{"pluginId": id, "externalId": "2"}
 	if got := statuses(c.Do("POST", at+"/metadata/preview", two)); got["will_apply"] != " title genres cover" {
 		t.Errorf("%v", got)
@@ -768,7 +768,7 @@ func TestBookOfAPlugin(t *testing.T) {
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " cover" {
 		t.Errorf("after it was written: %v", got)
 	}
-	r.DB.Exec(t, "update book set title = 'A v22', volume = 22, chapter = null where id = $1", bookID) // as a file is renamed
+	r.DB.Exec(t, "update book set title = 'A v22', volume = 22, chapter = null where id = $1", bookID) // after the file was renamed
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " title volume chapter cover" {
 		t.Errorf("after its file was renamed: %v", got)
 	}
@@ -779,7 +779,7 @@ func TestBookOfAPlugin(t *testing.T) {
 	}
 }
 
-// People whose role is locked stay, and so does the translator, a field of its own: what was written is not written
+// People with a locked role stay, and so does the translator, a field of its own: what was written is not proposed
 // again.
 func TestPeopleOfABook(t *testing.T) {
 	t.Parallel()
@@ -807,7 +807,7 @@ func TestPeopleOfABook(t *testing.T) {
 	apply("")
 }
 
-// A book came out when releaseDate says, as far as it does and what is locked goes with it.
+// The release date of a book comes from releaseDate, as far as it is known and not locked.
 func TestReleaseDateOfABook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -835,7 +835,7 @@ func TestReleaseDateOfABook(t *testing.T) {
 	}
 }
 
-// Month and day of another date, which the file says, do not stand beside what a plugin says of year and month.
+// Month and day of the file's date do not stay next to a plugin's year and month.
 func TestReleaseDateOfABookThatHasAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -870,8 +870,7 @@ func TestReleaseDateOfABookThatHasAnother(t *testing.T) {
 	}
 }
 
-// A book gets the picture that a plugin names, and shows it unless its cover is locked; the last one of the plugin
-// goes.
+// A book gets the plugin's picture, and shows it unless the cover is locked; the plugin's previous one is deleted.
 func TestPictureOfABook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -881,7 +880,7 @@ func TestPictureOfABook(t *testing.T) {
 	at := base + "/books/" + bookID.String()
 	for i, step := range []struct {
 		lock        bool
-		told, shown string // the widths of the pictures
+		told, shown string // widths of the pictures
 	}{{false, "book_updated cover_updated", "17*"}, {true, "book_updated", "17* 18"}, {false, "book_updated cover_updated", "19*"}} {
 		c.Do("PUT", at+"/metadata/locks", object{"coverLock": step.lock}).Want(200)
 		r.mu.Lock()

@@ -43,7 +43,7 @@ func TestPolls(t *testing.T) {
 		params["sourceId"] = "$source"
 		return object{"method": "releases/" + method, "params": params}
 	}
-	// One that names no source has one all the same.
+	// A plugin that names no source gets one.
 	id, _ := r.add(c, object{"name": "plain", "args": args})
 	if got := r.text("select name || display_name || kind from release_source where plugin_id = $1", id); got != "defaultTestapi-feed" {
 		t.Error(got)
@@ -53,13 +53,13 @@ func TestPolls(t *testing.T) {
 	if got := r.text("select count(*) from release_source where plugin_id = $1", id); got != "1" {
 		t.Errorf("enabled again it has %s sources", got)
 	}
-	// What announces nothing has none, and may ask for nothing.
+	// A plugin without announcements gets none, and its requests are refused.
 	_, plainArgs, _ := pluginkit.Command()
 	r.add(c, object{"name": "metadata", "args": plainArgs, "config": object{"early": object{"sources": []object{{"sourceKey": "x", "kind": "api-feed"}}}}})
 	if got := r.text("select count(*) from release_source"); got != "1" {
 		t.Errorf("%s sources", got)
 	}
-	// One that names its sources has those.
+	// A plugin that names its sources gets those.
 	config := object{"early": object{"sources": []object{{"sourceKey": "a", "displayName": "A", "kind": "rss-series", "config": object{"x": 1}}, {"sourceKey": "b", "displayName": "B", "kind": "api-feed"}}}}
 	id, _ = r.add(c, object{"name": "watcher", "args": args, "config": config})
 	if got := r.text("select string_agg(name || display_name || coalesce(config::text, ''), ',' order by name) from release_source where plugin_id = $1", id); got != `aA{"x": 1},bB` {
@@ -85,14 +85,14 @@ func TestPolls(t *testing.T) {
 	if got := r.text("select concat_ws(' ', etag, last_error, last_summary) from release_source where id = $1", source); got != "v1 2 announced, 0 ignored, 0 known already, 1 refused" {
 		t.Error(got)
 	}
-	// What it was told is in the etag, where it says no result.
+	// Without a result, the etag shows the data that it received.
 	_, err = poll(object{"calls": []object{call("list_tracked", object{}), call("source_state/get", object{}), call("record", object{"candidate": candidate("2", 1)})}}, "")
 	etag := r.text("select etag from release_source where id = $1", source)
 	if err != nil || !strings.Contains(etag, `"seriesId":"`+series.String()) || !strings.Contains(etag, `"latestKnownChapter":7`) || !strings.Contains(etag, `"etag":"v1"`) ||
 		!strings.Contains(etag, `"deduped":true,"ledgerId":"`+r.text("select id from release where external_release_id = '2'")) {
 		t.Errorf("%s, %v", etag, err)
 	}
-	// What it has recorded before it fails is kept; it is not asked again before the next poll.
+	// Releases recorded before a failure are kept; it is not asked again before the next poll.
 	var f *fault.Error
 	if _, err = poll(object{"calls": []object{call("record", object{"candidate": candidate("4", 1)})}, "fails": "no network"}, ""); !errors.As(err, &f) || f.Code != fault.Conflict {
 		t.Errorf("%v", err)
@@ -110,7 +110,7 @@ func TestPolls(t *testing.T) {
 	if got, err = poll(object{"result": object{"notModified": true}}, ""); err != nil || r.text("select coalesce(last_error, '') || last_summary from release_source where id = $1", source) != "Nothing new" {
 		t.Errorf("%v, %v", got, err)
 	}
-	// That the database has too much to do is no fault of the plugin: the task is tried again.
+	// An overloaded database is no failure of the plugin: the task is retried.
 	slow, err := db.Open(db.Config{URL: r.DB.AppURL, MaxConns: 2, Timeout: 500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestPolls(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil || r.text("select last_error from release_source where id = $1", source) != "" {
 		t.Errorf("%v", err)
 	}
-	// Its own rate limit is waited for, but not for ever.
+	// A task waits for the plugin's own rate limit, but not forever.
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)
 	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
 	if _, err = poll(object{}, ""); err == nil || !strings.Contains(err.Error(), "go on later") {
@@ -142,7 +142,7 @@ func TestPolls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": nil}).Want(200)
-	// It may name other sources while it is polled.
+	// It may name other sources during a poll.
 	if _, err = poll(object{"calls": []object{call("register_sources", object{"sources": []object{{"sourceKey": "b", "kind": "api-feed"}}}), call("record", object{"candidate": candidate("5", 1)})}}, ""); err != nil ||
 		r.text("select string_agg(name, ',') from release_source where plugin_id = $1", id) != "b" {
 		t.Errorf("%v", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// A series that a service knows by an id is found by no title: an entry with another id is about another work.
+// A series with an id at the service is not matched by title: an entry with another id is another work.
 func TestWhatHasAnIDIsFoundByNoTitle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -19,7 +19,7 @@ func TestWhatHasAnIDIsFoundByNoTitle(t *testing.T) {
 	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 	remote := []any{object{"externalId": "11", "title": "Called otherwise", "status": "reading", "progress": object{"volumes": 1}},
 		object{"externalId": "99", "title": "First", "status": "completed"}, object{"externalId": "98", "title": "Second", "status": "completed"}}
-	for range 2 { // in whichever order they come
+	for range 2 { // in either order
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": remote, "_codex": object{"searchFallback": true}}}).Want(200)
 		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 		out, err := r.run(task.UserPluginSync, r.runner.Sync)

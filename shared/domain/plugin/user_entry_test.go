@@ -11,7 +11,7 @@ import (
 
 func number(n float64) *float64 { return &n }
 
-// shelf are books: v3 is volume 3, c7.5 chapter 7.5, - neither; a star behind is read, a plus begun.
+// shelf creates books: v3 is volume 3, c7.5 chapter 7.5, - neither; * marks a read one, + a started one.
 func shelf(all ...string) (out []readBook) {
 	yes, no, page, at := true, false, int32(4), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, s := range all {
@@ -45,7 +45,7 @@ func TestWhatAServiceIsTold(t *testing.T) {
 		s     readSeries
 		books []readBook
 		host  hostConfig
-		want  string // without the times and the id
+		want  string // without times and id
 	}{
 		"nothing begun":           {readSeries{}, shelf("v1", "v2"), all, "null"},
 		"volumes":                 {readSeries{TotalVolumes: number(9)}, shelf("v1*", "v2*", "v3+", "v4"), all, `{"progress":{"maxVolume":2,"totalVolumes":9,"volumes":2},"status":"reading"}`},
@@ -89,7 +89,7 @@ func TestWhatAServiceSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		e     heardEntry
 		books []readBook
-		want  string // the numbers of the books that it makes read
+		want  string // numbers of the books that become read
 	}{
 		"completed":               {heardEntry{Status: completed}, shelf("v1", "v2*", "c3"), "[1 3]"},
 		"nothing said":            {heardEntry{Status: reading}, shelf("v1", "v2"), "[]"},
@@ -125,7 +125,7 @@ func heardBooks(list string) (out []struct {
 	return out
 }
 
-// What is told to a service does not come back as more than was read, and takes nothing from what it knows.
+// Progress that was pushed to a service does not come back as more, and does not lower what the service has.
 func TestServicesAreAPlaceToComeBackFrom(t *testing.T) {
 	t.Parallel()
 	all := hostConfig{IncludeCompleted: true, IncludeInProgress: true}

@@ -28,7 +28,7 @@ import (
 
 const user = base + "/user/plugins"
 
-// personal adds a plugin for users, whose arguments pluginkit knows, and tells its id.
+// personal adds a plugin for users, with arguments of pluginkit, and returns its id.
 func (r *rig) personal(admin *testkit.Client, changes object, args ...string) string {
 	r.t.Helper()
 	_, all, _ := pluginkit.Command(append([]string{"personal"}, args...)...)
@@ -43,7 +43,7 @@ func (r *rig) personal(admin *testkit.Client, changes object, args ...string) st
 	return id
 }
 
-// run does the task that waits of a type, and tells what came of it.
+// run runs the pending task of a type, and returns its result.
 func (r *rig) run(typ string, do task.Handler) (any, error) {
 	r.t.Helper()
 	h := task.Held{Tenant: r.One, Type: typ, Epoch: 1}
@@ -56,7 +56,7 @@ func (r *rig) run(typ string, do task.Handler) (any, error) {
 	return out, err
 }
 
-// shelf adds a series with volumes 1 to n, which the plugin's service calls by an id, and tells the ids of the books.
+// shelf adds a series with volumes 1 to n and an id at the plugin's service, and returns the ids of the books.
 func (r *rig) shelf(title, externalID string, n int) (series uuid.UUID, books []uuid.UUID) {
 	r.t.Helper()
 	library, series, first := r.series(title)
@@ -103,7 +103,7 @@ func TestUsersHavePlugins(t *testing.T) {
 	if got := admin.Do("GET", base+"/admin/plugins/"+id, nil).Want(200).Map(); got["userCount"] != 1.0 {
 		t.Errorf("%v", got["userCount"])
 	}
-	// What the user says of it.
+	// The user's config.
 	for _, bad := range []any{nil, 1, []int{}, object{"syncMode": "sideways"}, object{"_codex": 1}, object{"_codex": object{"autoSync": "yes"}}, object{"a": "\x00"}, object{"a": strings.Repeat("x", 64<<10)}} {
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": bad}).Want(400)
 	}
@@ -115,7 +115,7 @@ func TestUsersHavePlugins(t *testing.T) {
 	if host := m["config"].(object)["_codex"].(object); m["autoSync"] != true || host["syncRatings"] != false || m["config"].(object)["shelf"] != "Reading" {
 		t.Errorf("%v", m)
 	}
-	// Credentials are tried, and shown to nobody.
+	// Credentials are tested, and never shown.
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": " "}).Want(400)
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": strings.Repeat("x", 8<<10+1)}).Want(400)
 	if got := c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "wrong"}).Want(400); strings.Contains(string(got.Body), "wrong is") || !strings.Contains(string(got.Body), "is refused") {
@@ -129,7 +129,7 @@ func TestUsersHavePlugins(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select encode(credentials, 'escape') from user_plugin").Scan(&stored); err != nil || strings.Contains(stored, "t0ken") {
 		t.Error(stored, err)
 	}
-	// Off, on, and given up.
+	// Disabled, enabled, and removed.
 	c.Do("POST", user+"/"+id+"/disable", nil).Want(200)
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(400)
 	if m := c.Do("POST", user+"/"+id+"/enable", nil).Want(200).Map(); m["connected"] != true {
@@ -215,7 +215,7 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	if mine := c.Do("GET", user+"/"+id, nil).Want(200).Map(); mine["lastSyncResult"].(object)["applied"] != 2.0 || mine["lastSyncAt"] == nil {
 		t.Errorf("%v", mine)
 	}
-	// The administrator sees how much is kept, and may empty it.
+	// The administrator sees how much is stored, and may delete it.
 	if all := admin.Do("GET", base+"/admin/plugin-storage", nil).Want(200).Map(); all["totalFileCount"] != 1.0 || all["totalBytes"].(float64) < 100 {
 		t.Errorf("%v", all)
 	}
@@ -224,7 +224,7 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	admin.Do("GET", base+"/admin/plugin-storage/other", nil).Want(404)
-	// A half that fails is said, both are a failure; it is the user's, not the plugin's.
+	// A failed half is reported; if both fail, the task fails. That counts for the user, not for the plugin.
 	config := func(host object, fails, mode string) {
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"fails": fails, "syncMode": mode, "_codex": host}}).Want(200)
 		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
@@ -251,7 +251,7 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	if p := admin.Do("GET", base+"/admin/plugins/"+id, nil).Want(200).Map(); p["enabled"] != true || p["failureCount"] != 0.0 {
 		t.Errorf("%v", p)
 	}
-	// Whoever is disabled is not asked for.
+	// Nothing is requested for a disabled user.
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 	r.DB.Exec(t, "update account set is_active = false where id = (select account_id from user_plugin)")
 	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil {
@@ -259,8 +259,7 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	}
 }
 
-// Series that a service knows by one id, such as editions, are told as one, with what is further; never one after the
-// other.
+// Series with the same id at a service, such as editions, are pushed as one entry with the further progress.
 func TestEditionsAreToldAsOne(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -295,8 +294,7 @@ func TestEditionsAreToldAsOne(t *testing.T) {
 	}
 }
 
-// One task at a time asks a plugin for a user; what the plugin refuses for good ends a task, and a place is gone on
-// from.
+// One task at a time uses a plugin for a user; a permanent rejection ends a task, and a checkpoint is resumed.
 func TestTasksOfUsers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -315,7 +313,7 @@ func TestTasksOfUsers(t *testing.T) {
 	if _, err := sync(`{}`); err == nil || !strings.Contains(fmt.Sprintf("%T", err), "paused") {
 		t.Errorf("another task has it: %v", err)
 	}
-	r.DB.Exec(t, "update user_plugin set held_until = now() - interval '1 minute'") // its worker has died
+	r.DB.Exec(t, "update user_plugin set held_until = now() - interval '1 minute'") // its worker died
 	if _, err := sync(`{}`); err != nil {
 		t.Error(err)
 	}
@@ -323,13 +321,13 @@ func TestTasksOfUsers(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select held_by is not null from user_plugin").Scan(&held); err != nil || held {
 		t.Error("it stays held", err)
 	}
-	// A task whose worker was killed has it still, and goes on.
+	// A task whose worker was killed still holds the plugin, and continues.
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 	r.DB.Exec(t, "update user_plugin set held_by = (select id from task where status = 'pending'), held_until = now() + interval '1 minute'")
 	if _, err := r.run(task.UserPluginSync, r.runner.Sync); err != nil {
 		t.Error(err)
 	}
-	// What another has taken meanwhile, because it was held for too long, stays with that.
+	// If another task has taken over an expired hold, it keeps it.
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 	taken := false
 	r.onCall = func(string) {
@@ -344,7 +342,7 @@ func TestTasksOfUsers(t *testing.T) {
 		t.Errorf("it is held: %q %v", got, err)
 	}
 	r.DB.Exec(t, "update user_plugin set held_by = null, held_until = null")
-	// Who disables the plugin meanwhile has it told nothing more.
+	// If the user disables the plugin meanwhile, nothing more is sent.
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 	r.onCall = func(method string) {
 		switch method {
@@ -360,7 +358,7 @@ func TestTasksOfUsers(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	r.DB.Exec(t, "update user_plugin set enabled = true")
-	// A place after all was taken over: nothing is told where only that was wanted.
+	// A checkpoint after the pull: nothing is pushed if only a pull was wanted.
 	c.Do("POST", base+"/series/"+r.seriesOf("First")+"/read", nil).Want(200)
 	config := func(values object) {
 		t.Helper()
@@ -371,22 +369,22 @@ func TestTasksOfUsers(t *testing.T) {
 	if err != nil || out.(*plugin.SyncResult).Pushed != 0 || out.(*plugin.SyncResult).Pulled != 7 {
 		t.Errorf("%+v %v", out, err)
 	}
-	// In two parts, of which the first is done.
+	// In two parts, the first of which is done.
 	config(object{"syncMode": "both", "remote": []any{object{"externalId": "9"}, object{"externalId": "11", "status": "dropped"}, 5, object{"externalId": "12", "startedAt": "soon"}}})
 	out, err = sync(`{"cursor": "rest", "parts": 1, "result": {"pulled": 1}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 { // what was dropped there stays so
+	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 { // a series that was dropped there stays dropped
 		t.Errorf("%+v", res)
 	}
-	// Who is not known there any more is told at once.
+	// An unknown user is detected at once.
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken2"}).Want(200)
 	config(object{"fails": "sync/getUserInfo"})
 	if _, err := sync(`{}`); !fault.Is(err, fault.BadRequest) || strings.Contains(err.Error(), "t0ken2") {
 		t.Errorf("%v", err)
 	}
-	// What is not to be asked any more when the task begins is not asked, and that is its result.
+	// If the conditions no longer hold when the task starts, no request is sent, and that is its result.
 	config(object{})
 	skips := func(sql, reason string) {
 		t.Helper()
@@ -413,7 +411,7 @@ func TestTasksOfUsers(t *testing.T) {
 	skips(`update plugin set manifest = jsonb_set(manifest, '{capabilities,userReadSync}', 'false')`, "not_capable")
 }
 
-// seriesOf is the id of a series.
+// seriesOf returns the id of a series.
 func (r *rig) seriesOf(title string) (id string) {
 	r.t.Helper()
 	if err := r.DB.Owner.Pool().QueryRow(r.t.Context(), "select id::text from series where title = $1", title).Scan(&id); err != nil {
@@ -422,7 +420,7 @@ func (r *rig) seriesOf(title string) (id string) {
 	return id
 }
 
-// What is hidden from a user is neither told nor written.
+// What is hidden from a user is neither sent nor written.
 func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -465,7 +463,7 @@ func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
 	if m := c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any)[0].(object); m["codexSeriesId"] != nil || m["inCodex"] != false {
 		t.Errorf("%v", m)
 	}
-	// What was recommended may name what is hidden since: the plugin is asked again, once.
+	// Recommendations may name series hidden since: the plugin is asked again, once.
 	recommended := func() int {
 		return len(c.Do("GET", base+"/user/recommendations", nil).Want(200).Map()["recommendations"].([]any))
 	}
@@ -492,7 +490,7 @@ func TestWhatIsHiddenIsNotToldToServices(t *testing.T) {
 	}
 }
 
-// What a plugin is told of its user, and changes of them, a key must be allowed as if it did so itself.
+// A key needs the permissions for what a plugin receives and changes in the user's name.
 func TestKeysNeedWhatPluginsDo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -507,13 +505,13 @@ func TestKeysNeedWhatPluginsDo(t *testing.T) {
 		reads, both  int
 	}{
 		{"GET", base + "/user/recommendations", nil, 200, 200},
-		{"POST", base + "/user/recommendations/refresh", nil, 409, 409}, // it was asked with the first
+		{"POST", base + "/user/recommendations/refresh", nil, 409, 409}, // it was requested by the first one
 		{"POST", base + "/user/recommendations/x/dismiss", object{}, 404, 404},
 		{"POST", user + "/" + id + "/enable", nil, 409, 409},
 		{"PATCH", user + "/" + id + "/config", object{"config": object{}}, 403, 200},
 		{"PATCH", user + "/" + id + "/sync-mode", object{"auto": true}, 403, 200},
 		{"POST", user + "/" + id + "/credentials", object{"accessToken": "t0ken"}, 403, 200},
-		{"POST", user + "/" + id + "/oauth/start", nil, 403, 400}, // its service signs nobody in
+		{"POST", user + "/" + id + "/oauth/start", nil, 403, 400}, // its service has no sign-in
 		{"POST", user + "/" + id + "/sync", nil, 403, 200},
 	} {
 		lists.Do(op.method, op.path, op.body).Want(403)
@@ -543,7 +541,7 @@ func TestRecommendations(t *testing.T) {
 		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
 		object{"externalId": "12", "title": "Better", "score": 7, "reason": "Because", "coverUrl": "javascript:1", "externalUrl": "https://example.org/12", "genres": []string{"Drama"}, "tags": []any{object{"name": "T", "category": "c", "rank": 3}}},
 		object{"externalId": "", "title": "Nothing"}, object{"externalId": "13", "title": 13}, 5}}}).Want(200)
-	m := c.Do("GET", at, nil).Want(200).Map() // asks for the first time
+	m := c.Do("GET", at, nil).Want(200).Map() // the first request for them
 	source := m["sources"].([]any)[0].(object)
 	if len(m["recommendations"].([]any)) != 0 || source["taskId"] == nil || source["taskStatus"] != "pending" || source["generatedAt"] != nil {
 		t.Errorf("%v", m)
@@ -566,7 +564,7 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/99/dismiss", object{}).Want(404)
 	r.DB.Exec(t, "update user_plugin set dismissed = array(select 'd' || n from generate_series(1, 500) n)")
 	c.Do("POST", at+"/12/dismiss", object{"reason": "not_interested"}).Want(200)
-	if got := r.text("select concat_ws(' ', cardinality(dismissed), dismissed[1], dismissed[500]) from user_plugin"); got != "500 d2 12" { // the oldest make room
+	if got := r.text("select concat_ws(' ', cardinality(dismissed), dismissed[1], dismissed[500]) from user_plugin"); got != "500 d2 12" { // the oldest are dropped
 		t.Errorf("%s were dismissed", got)
 	}
 	if _, err := r.run(task.UserPluginDismissal, r.runner.Dismiss); err != nil {
@@ -579,7 +577,7 @@ func TestRecommendations(t *testing.T) {
 	if n := r.text("select count(*) from user_plugin_data where key = 'library'"); n != "0" {
 		t.Error("what the plugin has deleted is kept")
 	}
-	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come again, nor does one that is dismissed while the plugin is asked
+	c.Do("POST", at+"/refresh", nil).Want(200) // it does not come back, nor does one dismissed during the request
 	r.onCall = func(method string) {
 		if method == "recommendations/get" {
 			c.Do("POST", at+"/11/dismiss", nil).Want(200)
@@ -602,7 +600,7 @@ func TestRecommendations(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 	r.DB.Exec(t, "insert into series_rating (tenant_id, account_id, series_id, id, rating, notes) values ($1, $2, $3, gen_random_uuid(), 90, 'Mine')", r.One, c.ID, series)
-	for _, shared := range []bool{false, true} { // what the user thinks is told only where they want that
+	for _, shared := range []bool{false, true} { // ratings are sent only if the user wants that
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"_codex": object{"syncRatings": shared}}}).Want(200)
 		c.Do("POST", at+"/refresh", nil).Want(200)
 		if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
@@ -621,7 +619,7 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/refresh", nil).Want(404)
 }
 
-// What a plugin keeps for a user stays within its bounds also where two requests of it come together.
+// Storage limits hold for concurrent requests, too.
 func TestNoMoreIsKeptThanMayBe(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -629,7 +627,7 @@ func TestNoMoreIsKeptThanMayBe(t *testing.T) {
 	id := r.personal(r.User(t, "one", "admin"), nil)
 	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 	for _, m := range []struct {
-		keys, bytes int // that are kept meanwhile, each with so many
+		keys, bytes int // stored meanwhile, that many of that size
 		want        string
 	}{{99, 10, "100"}, {100, 10, "100"}, {1, plug.MaxStorage - 2, "2"}, {1, plug.MaxStorage, "1"}} {
 		r.DB.Exec(t, "delete from user_plugin_data")
@@ -644,13 +642,13 @@ func TestNoMoreIsKeptThanMayBe(t *testing.T) {
 			t.Errorf("%+v: %s are kept, %v", m, got, err)
 		}
 	}
-	// Who empties what another plugin keeps leaves this alone.
+	// Deleting another plugin's data leaves this one's alone.
 	admin := r.User(t, "one", "admin")
 	r.personal(admin, object{"name": "other"})
 	if got := admin.Do("DELETE", base+"/admin/plugin-storage/other", nil).Want(200).Map(); got["filesDeleted"] != 0.0 || r.text("select count(*) from user_plugin_data") != "1" {
 		t.Errorf("%v", got)
 	}
-	// Of very many recommendations the first are shown.
+	// Of too many recommendations the first ones are shown.
 	many := []any{}
 	for n := range 201 {
 		many = append(many, object{"externalId": fmt.Sprint(n), "title": "T", "score": 0.5, "reason": "x"})
@@ -665,13 +663,13 @@ func TestNoMoreIsKeptThanMayBe(t *testing.T) {
 	}
 }
 
-// provider is a service that signs users in; what it was asked, and what it answers.
+// provider is a service with a sign-in; it records requests.
 type provider struct {
 	address string
 	asked   []url.Values
 	status  int
 	body    string
-	then    func() // is called before it answers, unless it is nil
+	then    func() // called before it responds, unless nil
 }
 
 func newProvider(t *testing.T) *provider {
@@ -693,7 +691,7 @@ func newProvider(t *testing.T) *provider {
 	return p
 }
 
-// back follows the way from a service to Longbox, with the cookies of a browser.
+// back follows the redirect from a service to Longbox, with a browser's cookies.
 func (r *rig) back(t *testing.T, query, cookie string) (status int, page string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", r.URL+user+"/oauth/callback?"+query, nil)
@@ -746,7 +744,7 @@ func TestUsersSignInToServices(t *testing.T) {
 	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != false || m["requiresOauth"] != true {
 		t.Errorf("%v", m)
 	}
-	// Another browser, a made-up state, and a refusal.
+	// Another browser, an invalid state, and a rejection.
 	if status, page := r.back(t, state.Encode(), ""); status != 400 || !strings.Contains(page, "in this browser") {
 		t.Error(status, page)
 	}
@@ -778,14 +776,14 @@ func TestUsersSignInToServices(t *testing.T) {
 	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != true || m["externalUsername"] != "reader-fr3sh" {
 		t.Errorf("%v", m)
 	}
-	// Before it ends, the token is renewed.
+	// The token is renewed before it expires.
 	sync := func() error {
 		t.Helper()
 		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 		_, err := r.run(task.UserPluginSync, r.runner.Sync)
 		return err
 	}
-	for _, seconds := range []string{"60", "86400"} { // a service may leave the refresh token as it was
+	for _, seconds := range []string{"60", "86400"} { // a service may keep the refresh token
 		service.body = `{"access_token":"newer","expires_in":"` + seconds + `"}`
 		n := len(service.asked)
 		if err := sync(); err != nil || len(service.asked) == n {
@@ -802,7 +800,7 @@ func TestUsersSignInToServices(t *testing.T) {
 	if err := sync(); err != nil || len(service.asked) != n {
 		t.Error("a token that holds was renewed", err)
 	}
-	// A task that is cancelled while it renews a token keeps what the service gives for it: the one before is over.
+	// A task that is cancelled while it renews a token stores the new one: the old one is revoked.
 	service.body = `{"access_token":"short","refresh_token":"once","expires_in":1}`
 	to, cookie = begin()
 	if status, page := r.back(t, url.Values{"state": {to.Get("state")}, "code": {"c0de"}}.Encode(), cookie); status != 200 {
@@ -824,7 +822,7 @@ func TestUsersSignInToServices(t *testing.T) {
 	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["externalUsername"] != "reader-kept" {
 		t.Errorf("%v", m)
 	}
-	// A service that does not answer is asked later; one that knows the user no more has them sign in again.
+	// A service that does not respond is asked later; one that rejects the token makes the user sign in again.
 	again := func() {
 		t.Helper()
 		service.status, service.body = 200, `{"access_token":"short","refresh_token":"gone","expires_in":1}`
@@ -833,7 +831,7 @@ func TestUsersSignInToServices(t *testing.T) {
 			t.Fatal(status, page)
 		}
 	}
-	// What the user has entered meanwhile counts, whatever the service says of the token that it knew them by.
+	// A token entered meanwhile wins, whatever the service says about the old one.
 	for status, body := range map[int]string{200: `{"access_token":"late","refresh_token":"later","expires_in":86400}`, 400: `{"error":"invalid_grant"}`} {
 		again()
 		service.status, service.body = status, body
@@ -844,7 +842,7 @@ func TestUsersSignInToServices(t *testing.T) {
 			t.Errorf("%d: %v %v", status, m, err)
 		}
 		n := len(service.asked)
-		if err := sync(); err != nil || len(service.asked) != n { // it never ends
+		if err := sync(); err != nil || len(service.asked) != n { // it never expires
 			t.Errorf("%d: what was entered is not kept: %v", status, err)
 		}
 	}
@@ -869,8 +867,8 @@ func TestUsersSignInToServices(t *testing.T) {
 	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(429)
 }
 
-// A sign-in is finished by the browser that has begun it, in time, with the answer of the service that the user was
-// sent to, and while the plugin is enabled. Else the service is asked for nothing.
+// A sign-in is completed by the browser that started it, in time, with a response of the right service, and while the
+// plugin is enabled. Otherwise no request is sent to the service.
 func TestSignInsThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -934,7 +932,7 @@ func TestSignInsThatDoNotCount(t *testing.T) {
 	if status, page := finish("", says("https://example.org")); status != 200 {
 		t.Error(status, page)
 	}
-	// What is over does not count among those that were begun.
+	// Expired sign-ins do not count towards the limit.
 	for range 3 {
 		c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(200)
 	}
@@ -943,7 +941,7 @@ func TestSignInsThatDoNotCount(t *testing.T) {
 	if n := r.text("select count(*) from user_plugin_sign_in"); n != "1" {
 		t.Errorf("%s sign-ins are kept", n)
 	}
-	// Nobody signs in to what is disabled, or serves everybody.
+	// A disabled plugin, or a system plugin, has no sign-in.
 	r.DB.Exec(t, "update plugin set enabled = false")
 	c.Do("POST", user+"/"+id+"/oauth/start", nil).Want(400)
 	r.DB.Exec(t, "update plugin set enabled = true, plugin_type = 'system'")
@@ -956,7 +954,7 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	admin := r.User(t, "one", "admin")
 	id := r.personal(admin, object{"syncCronSchedule": "0 0 3 * * *"}, "token")
 	users := []*testkit.Client{r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader"), r.User(t, "one", "reader")}
-	for i, c := range users { // the first is connected and wants it, the others lack something
+	for i, c := range users { // the first meets all conditions, each other one lacks something
 		c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 		if i != 1 {
 			c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "x"}).Want(200)
@@ -981,14 +979,14 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 			t.Errorf("at %s: %d %v", now, n, err)
 		}
 	}
-	due(night, 0) // met for the first time
+	due(night, 0) // seen for the first time
 	due(night, 0)
 	r.DB.Exec(t, "update tenant set status = 'suspended' where id = $1", r.One)
 	due(night.Add(2*time.Minute), 0)
 	r.DB.Exec(t, "update tenant set status = 'active' where id = $1", r.One)
-	due(night.Add(2*time.Minute), 2) // the first, and one of the plugin that needs nothing
+	due(night.Add(2*time.Minute), 2) // the first, and one of the plugin that needs no credentials
 	due(night.Add(2*time.Minute), 0)
-	due(night.Add(25*time.Hour), 0) // the task of the day before has not ended
+	due(night.Add(25*time.Hour), 0) // the previous task has not ended
 	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": nil}).Want(200)
 	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
 	due(night.Add(49*time.Hour), 1)
@@ -1001,7 +999,7 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	}
 }
 
-// Of very many users some are started at a time, each once, before the schedule goes on.
+// With very many users, tasks are started in batches, once per user, before the schedule advances.
 func TestManySyncBySchedule(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -1028,7 +1026,7 @@ func TestManySyncBySchedule(t *testing.T) {
 	if at := r.text("select (next_at at time zone 'utc')::text || coalesce(after_id::text, '') from plugin_schedule"); at != "2027-03-02 03:00:00" {
 		t.Errorf("next at %s", at)
 	}
-	// Another schedule begins anew, whatever was started of the one before.
+	// A new schedule starts over, regardless of the previous one.
 	r.DB.Exec(t, "delete from task")
 	now = now.Add(24 * time.Hour)
 	due(200)

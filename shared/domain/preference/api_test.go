@@ -86,7 +86,7 @@ func TestHowMany(t *testing.T) {
 	if m := me.Do("PUT", all, several(0, 990)).Want(200).Map(); m["updated"] != 990.0 || m["preferences"].([]any)[7].(map[string]any)["key"] != "k.0007" {
 		t.Errorf("%v", m["updated"])
 	}
-	me.Do("PUT", all, several(980, 1001)).Want(400) // 990 and 11 new ones
+	me.Do("PUT", all, several(980, 1001)).Want(400) // 990 plus 11 new ones
 	me.Do("PUT", all, several(0, 1001)).Want(400)
 	var both sync.WaitGroup
 	for _, from := range []int{1000, 2000} { // there is room for one of them
@@ -101,13 +101,13 @@ func TestHowMany(t *testing.T) {
 	me.Do("PUT", all, several(0, 990)).Want(200)
 }
 
-// What a user keeps is bounded as a whole: a page of it is loaded at once.
+// The total size per user is limited: one page loads everything.
 func TestHowMuch(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, preference.Routes)
 	me := s.User(t, "one", "reader")
 	const all = "/api/v1/user/preferences"
-	long := strings.Repeat("x", 64<<10-2) // with its quotes, the limit of one value
+	long := strings.Repeat("x", 64<<10-2) // with its quotes, the maximum of one value
 	several := func(from, to int, value string) map[string]any {
 		values := map[string]any{}
 		for i := from; i < to; i++ {
@@ -139,7 +139,7 @@ func TestHowMuch(t *testing.T) {
 	me.Do("PUT", all+"/one.more", map[string]any{"value": 1}).Want(200)
 	refused(me.Do("PUT", all+"/k.00", map[string]any{"value": long}), "value")
 
-	// Who had more before there was a bound may make it less.
+	// A user above the limit, from before it existed, may still reduce the size.
 	s.DB.Exec(t, `insert into preference (tenant_id, account_id, key, value) select $1, $2, 'old.' || n, to_jsonb(repeat('y', 60000)) from generate_series(1, 5) n`, s.One, me.ID)
 	me.Do("PUT", all+"/old.1", map[string]any{"value": "short"}).Want(200)
 	refused(me.Do("PUT", all+"/old.1", map[string]any{"value": "longer"}), "value")

@@ -53,7 +53,7 @@ func TestPresets(t *testing.T) {
 	for query, want := range map[string]string{"": "All Unread unread Unread of 4", "?scope=search": "All of 1", "?scope=list&target=books": "Unread unread of 2",
 		"?target=series&pageSize=1&page=2": "Unread of 2", "?target=books&libraryId=" + library.String(): "Unread unread of 2", "?target=books&libraryId=" + uuid.NewString(): "unread of 1"} {
 		got := names(query)
-		if query == "" { // those of one name in any order
+		if query == "" { // equal names in any order
 			got = strings.ReplaceAll(got, "unread", "Unread")
 			want = strings.ReplaceAll(want, "unread", "Unread")
 		}
@@ -70,7 +70,7 @@ func TestPresets(t *testing.T) {
 		t.Errorf("read: %v", got)
 	}
 	me.Do("PUT", one, `{"name":"unread","condition":null}`).Want(409)
-	me.Do("PUT", at+"/"+last["id"].(string), `{"name":"All","condition":{"hasError":{"operator":"isTrue"}}}`).Want(400) // no field of series
+	me.Do("PUT", at+"/"+last["id"].(string), `{"name":"All","condition":{"hasError":{"operator":"isTrue"}}}`).Want(400) // not a field of series
 	for _, c := range []*testkit.Client{other, foreign} {
 		c.Do("GET", one, nil).Want(404)
 		c.Do("PUT", one, `{"name":"Theirs","condition":null}`).Want(404)
@@ -98,13 +98,13 @@ func TestPresets(t *testing.T) {
 	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition)
 		select $1, $2, gen_random_uuid(), 'n' || n, 'list', 'books', 'null' from generate_series(1, 497) n`, s.One, me.ID)
 	me.Do("POST", at, body("list", "books", "500th", "")).Want(409)
-	s.DB.Exec(t, "delete from library where id = $1", library) // takes nothing that is for all libraries
+	s.DB.Exec(t, "delete from library where id = $1", library) // filters for all libraries stay
 	if got := names("?scope=search"); got != "All of 1" {
 		t.Errorf("left: %s", got)
 	}
 }
 
-// Who keeps two at the same time waits for itself: there is never one too many.
+// Concurrent requests of one user are serialized: the limit is never exceeded.
 func TestRoomIsCountedOneByOne(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, preset.Routes)

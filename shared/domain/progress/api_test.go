@@ -66,7 +66,7 @@ func TestOneBook(t *testing.T) {
 	if got := me.Do("GET", path, nil).Want(200).Map(); got["id"] != first["id"] || got["currentPage"] != 3.0 {
 		t.Errorf("stored: %v", got)
 	}
-	s.User(t, "one", "reader").Do("GET", path, nil).Want(204) // nobody else's
+	s.User(t, "one", "reader").Do("GET", path, nil).Want(204) // not another user's
 
 	steps := []struct {
 		body string
@@ -224,7 +224,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.body, m)
 		}
 	}
-	me.Do("GET", path, nil).Want(204) // nothing of it was stored
+	me.Do("GET", path, nil).Want(204) // nothing was stored
 	me.Do("PUT", "/api/v1/books/nonsense/progress", `{"currentPage":1}`).Want(400)
 
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = now() where id = $1", books[1]); err != nil {

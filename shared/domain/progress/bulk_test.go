@@ -53,7 +53,7 @@ func TestReadSeveralBooks(t *testing.T) {
 	me.Do("GET", "/api/v1/books/"+books[0].String()+"/progress", nil).Want(200)
 	me.Do("GET", "/api/v1/books/"+books[1].String()+"/progress", nil).Want(204)
 
-	// What was read in a book whose file is gone is as it was when the file comes back; until then nobody is told of it.
+	// The progress in a book whose file is gone returns with the file; meanwhile it is hidden.
 	gone := func(word string) {
 		t.Helper()
 		if _, err := s.DB.Owner.Pool().Exec(context.Background(), "update book set deleted_at = "+word+" where id = $1", books[0]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A device whose clock is a little behind reads on after another one, or a client that tells no time: its places count.
-// What it tells of longer ago, or again in the wrong order, does not, and nothing takes back what was marked.
+// A device whose clock is slightly behind continues after another device, or after a client without times: its
+// positions count. Older positions, or ones in the wrong order, do not, and marks are not undone.
 func TestClockBehind(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -37,7 +37,7 @@ func TestClockBehind(t *testing.T) {
 		}
 	}
 	plain(0.5)
-	for i := range 3 { // each page turn, not only the first
+	for i := range 3 { // every page turn, not only the first
 		at := 0.25 + float64(i)/100
 		put("late", at, 4*time.Minute, 204)
 		is("late", at)
@@ -48,14 +48,14 @@ func TestClockBehind(t *testing.T) {
 	put("late", 0.3, 4*time.Minute, 204)
 	is("late", 0.3)
 
-	// Two page turns of one device that arrive in the wrong order: its own clock tells which is the later.
+	// Two page turns of one device arrive in the wrong order: its own clock decides.
 	r.who.Do("POST", book+"/unread", nil).Want(204)
 	s.DB.Exec(t, "update reading_session set ended_at = ended_at - interval '1 hour', started_at = started_at - interval '1 hour', recorded_at = recorded_at - interval '1 hour'")
 	put("phone", 0.4, 2*time.Minute, 204)
 	put("phone", 0.3, 3*time.Minute, 409)
 	is("phone", 0.4)
 
-	// What was marked since then stays.
+	// Marks since then stay.
 	r.who.Do("POST", book+"/read", nil).Want(200)
 	put("late", 0.3, time.Minute, 409)
 	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["completed"] != true {
@@ -66,7 +66,7 @@ func TestClockBehind(t *testing.T) {
 	r.who.Do("GET", book+"/progress", nil).Want(204)
 }
 
-// A clock may be anything: what it tells is kept within what an answer can say.
+// A clock may show anything: times are limited to what a response can contain.
 func TestClockOfLongAgo(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -80,8 +80,7 @@ func TestClockOfLongAgo(t *testing.T) {
 	}
 }
 
-// A client that gives back the time that it was given has it by the millisecond, if not by less: that is no other
-// place.
+// A client that returns a time in milliseconds or less means the same time.
 func TestClockOfMilliseconds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

@@ -6,19 +6,18 @@ var (
 	CountSQL = countSQL
 )
 
-// BookHistory, SeriesHistory, ForgetBook and ForgetSeries are the statements of the history: $1 is a book or a series,
-// $2 a limit.
+// BookHistory, SeriesHistory, ForgetBook and ForgetSeries are the statements of the history: $1 is a book or series, $2
+// a limit.
 var (
 	BookHistory, SeriesHistory = subjects[0].entries, subjects[1].entries
 	ForgetBook, ForgetSeries   = forgetBooks(subjects[0].books), forgetBooks(subjects[1].books)
 )
 
-// Writes are the statements that write what a user has read: $1 is the ids of books, or of their series; $2 of WritesBy
-// the device.
+// Writes are the statements that write progress: $1 are ids of books, or of their series; in WritesBy $2 is the device.
 var (
 	Writes   = []string{hold(ofBooks), hold(ofSeries), adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records, fold(there(ofSeries)) + "select count(*) from written"}
 	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(there(ofBooks)), reset(there(ofSeries))}
 )
 
-// RecordSQL is the statement that logs a session, and MaxSessions how many are kept.
+// RecordSQL is the statement that logs a session; MaxSessions is how many are kept.
 var RecordSQL, MaxSessions = recordSQL, maxSessions

@@ -10,7 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What is told of a book that has turned out to be another is told of that, by everyone who was offline meanwhile.
+// Progress sent for a book that has turned out to be another is recorded for that one, for every user who was offline
+// meanwhile.
 func TestHeirIsTold(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// callerContext is a context in the client's name, as a request has it.
+// callerContext returns a context with the client as caller, as in a request.
 func callerContext(c *testkit.Client) context.Context {
 	generation := int32(1)
 	return db.In(context.Background(), &auth.Caller{Tenant: c.Tenant, AccountID: c.ID, Generation: &generation, Permission: auth.BooksRead})

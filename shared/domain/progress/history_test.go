@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What was read to its end is in the history, each time; what is taken out stays out, and progress stays as it was.
+// Each completed reading is in the history; removed ones stay removed, and progress stays unchanged.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

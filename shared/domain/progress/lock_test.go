@@ -9,8 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Whoever moves or deletes books, as scans do, and then what was read of them, is in nobody's way who marks them as
-// read.
+// Marking books as read does not block writers that move or delete books and then what was read of them, as scans do.
 func TestMarkingBesideWhoHoldsTheBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

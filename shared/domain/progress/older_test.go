@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A device that was offline tells where the reader was before: that does not take the place of what is known since.
+// An old position from a device that was offline does not replace a newer one.
 func TestOlderPlaceIsRefused(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -35,12 +35,12 @@ func TestOlderPlaceIsRefused(t *testing.T) {
 	is("b", 0.5, "2024-05-02T00:00:00Z")
 	put("a", 0.25, "2024-05-01T23:59:59Z", 409)
 	is("b", 0.5, "2024-05-02T00:00:00Z")
-	put("b", 0.5, "2024-05-02T00:00:00Z", 204) // told again, since no answer came
+	put("b", 0.5, "2024-05-02T00:00:00Z", 204) // sent again because the response was lost
 	is("b", 0.5, "2024-05-02T00:00:00Z")
-	put("c", 0.4, "2024-05-03T02:00:00+02:00", 204) // back in the book, but later
+	put("c", 0.4, "2024-05-03T02:00:00+02:00", 204) // an earlier page at a later time
 	is("c", 0.4, "2024-05-03T00:00:00Z")
 
-	put("d", 0.6, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 204) // a clock that is ahead: that is now
+	put("d", 0.6, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 204) // a clock that is ahead: counts as now
 	is("d", 0.6, "")
 	put("e", 0.7, "2024-05-04T00:00:00Z", 409)
 	r.who.Do("PUT", book+"/progression", `{"locator":{"href":"f","locations":{"totalProgression":0.8}}}`).Want(204) // without a time it counts when it arrives
@@ -48,7 +48,7 @@ func TestOlderPlaceIsRefused(t *testing.T) {
 	r.who.Do("PUT", book+"/progression", `{"locator":{"href":"g","locations":{"totalProgression":0.9}},"modified":null}`).Want(204)
 	is("g", 0.9, "")
 
-	// What was marked unread does not come back, and what was read to the end stays so.
+	// A book marked unread stays unread, and a completed one completed.
 	r.who.Do("POST", book+"/unread", nil).Want(204)
 	put("a", 0.25, "2024-05-05T00:00:00Z", 409)
 	r.who.Do("GET", book+"/progression", nil).Want(204)

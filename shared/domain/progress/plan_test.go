@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The list costs what the caller has read, not what the library holds.
+// The list costs as much as the caller has read, not as much as the library holds.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)

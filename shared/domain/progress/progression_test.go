@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A place in an e-book comes back as it was sent, and is progress as well.
+// A position in an e-book is returned as sent, and counts as progress.
 func TestProgression(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -31,7 +31,7 @@ func TestProgression(t *testing.T) {
 		t.Errorf("the progress is %v", p)
 	}
 
-	// A page alone leaves the place as it was; a session brings another, also one that tells the whole of it.
+	// A page without a position keeps the position; a session replaces it, also one with a complete progression.
 	r.who.Do("PUT", book+"/progress", `{"currentPage":4}`).Want(200)
 	if got := place()["locator"].(map[string]any)["href"]; got != "text/c1.xhtml" {
 		t.Errorf("after a page the place is in %v", got)
@@ -41,7 +41,7 @@ func TestProgression(t *testing.T) {
 		t.Errorf("after an old session the place is in %v", got)
 	}
 	later := r.session("progress", 10, 20, session{"r2Progression": `{"device":{},"locator":{"href":"late"}}`})
-	later["clientStartedAt"], later["clientEndedAt"] = "2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z" // that is now
+	later["clientStartedAt"], later["clientEndedAt"] = "2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z" // counts as now
 	r.tell(later)
 	if got := place()["locator"].(map[string]any)["href"]; got != "late" {
 		t.Errorf("after a session the place is in %v", got)
@@ -62,7 +62,7 @@ func TestProgression(t *testing.T) {
 		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                                             "locator.locations.totalProgression",
 		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`:                           "locator",
 		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:                                         "device.name",
-		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"id":"a","ID":"` + strings.Repeat("b", 300) + `"}}`: "body", // one is checked, the other would be kept
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"id":"a","ID":"` + strings.Repeat("b", 300) + `"}}`: "body", // one would be validated, the other stored
 	} {
 		if res := put(body).Want(400); !strings.Contains(string(res.Body), `"`+field+`"`) {
 			t.Errorf("%.60s: %s", body, res.Body)
@@ -76,7 +76,7 @@ func TestProgression(t *testing.T) {
 	}
 }
 
-// A sitting that the reader measured, and in which it told its place plainly, does not lose that place.
+// A measured session keeps the position that was sent plainly during it.
 func TestPlaceOfMeasuredSitting(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -85,7 +85,7 @@ func TestPlaceOfMeasuredSitting(t *testing.T) {
 	path := "/api/v1/books/" + r.book.String() + "/progression"
 	sitting := func(more session) session {
 		more["activeDurationMs"], more["toPercentage"] = 1000, 0.42
-		more["clientStartedAt"], more["clientEndedAt"] = "2024-05-01T00:00:00Z", "2999-01-01T00:00:00Z" // the end is now
+		more["clientStartedAt"], more["clientEndedAt"] = "2024-05-01T00:00:00Z", "2999-01-01T00:00:00Z" // the end counts as now
 		return r.session("progress", 0, 0, more)
 	}
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestPlaceOfMeasuredSitting(t *testing.T) {
 	}
 }
 
-// What a session gives as its place and is none leaves the place as it was.
+// An invalid position in a session keeps the old one.
 func TestPlaceThatIsNone(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -114,7 +114,7 @@ func TestPlaceThatIsNone(t *testing.T) {
 	path := "/api/v1/books/" + r.book.String() + "/progression"
 	r.who.Do("PUT", path, `{"locator":{"href":"text","locations":{"totalProgression":0.4}}}`).Want(204)
 	for _, none := range []string{"", " ", "null", "3", `"text"`, "[]", "epubcfi(/6/4)", `{"href":`} {
-		sitting := r.session("progress", 0, 0, session{"r2Progression": none, "clientEndedAt": "2999-01-01T00:00:00Z"}) // that is now
+		sitting := r.session("progress", 0, 0, session{"r2Progression": none, "clientEndedAt": "2999-01-01T00:00:00Z"}) // counts as now
 		if accepted := r.tell(sitting)["accepted"].([]any); len(accepted) != 1 {
 			t.Errorf("%q: accepted %v", none, accepted)
 		}

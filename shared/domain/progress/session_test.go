@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// reader tells of sessions with one book, at minutes after some day's beginning.
+// reader sends sessions for one book, at minutes after the start of a day.
 type reader struct {
 	t    *testing.T
 	who  *testkit.Client
@@ -42,7 +42,7 @@ func (r reader) tell(sessions ...session) map[string]any {
 	return r.who.Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": append([]session{}, sessions...)}).Want(200).Map()
 }
 
-// told is how the progress that an answer has for the book reads.
+// told returns the progress in a response as text.
 func told(m map[string]any) string {
 	list := m["progress"].([]any)
 	if len(list) == 0 {
@@ -57,7 +57,7 @@ func newReader(t *testing.T, s *testkit.Server) reader {
 	return reader{t, s.User(t, "one", "reader"), books[0]}
 }
 
-// What was read last is where the reader is, however late a device tells of what was before; nothing is told twice.
+// The last session by its own time is the progress, however late an earlier one is sent; repeated ones are ignored.
 func TestSessionsCountInTheirOwnOrder(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -91,7 +91,7 @@ func TestSessionsCountInTheirOwnOrder(t *testing.T) {
 	}
 }
 
-// Whatever order sessions arrive in, and in however many batches, the progress is the same.
+// The order and batching in which sessions arrive do not affect the progress.
 func TestSessionsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -109,7 +109,7 @@ func TestSessionsInAnyOrder(t *testing.T) {
 			sessions = append(sessions, r.session(kinds[random.IntN(len(kinds))], 10*i, 10*i+random.IntN(9), more))
 		}
 		var want string
-		for _, one := range sessions { // in their order, one at a time
+		for _, one := range sessions { // in order, one at a time
 			want = told(r.tell(one))
 		}
 		for range 3 {
@@ -124,8 +124,7 @@ func TestSessionsInAnyOrder(t *testing.T) {
 	}
 }
 
-// Sessions of one batch that end at the same time, or at none that has come yet, count in the order in which the device
-// has them.
+// Sessions of one batch that end at the same time, or in the future, count in the order in which they were sent.
 func TestSessionsThatEndTogether(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -160,7 +159,7 @@ func TestSessionsThatEndTogether(t *testing.T) {
 	}
 }
 
-// pagesAt are sessions of a minute, one for each page.
+// pagesAt returns sessions at a minute, one per page.
 func pagesAt(r reader, minute int, pages ...int) (out []session) {
 	for _, p := range pages {
 		out = append(out, r.session("progress", minute, minute, session{"toPage": p}))
@@ -168,7 +167,7 @@ func pagesAt(r reader, minute int, pages ...int) (out []session) {
 	return out
 }
 
-// A device whose clock is ahead tells of two readings at once: each is one.
+// A device whose clock is ahead sends two readings at once: both count.
 func TestReadTwiceByAClockThatIsAhead(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -189,7 +188,7 @@ func TestReadTwiceByAClockThatIsAhead(t *testing.T) {
 	}
 }
 
-// A bad session fails alone.
+// An invalid session is rejected alone.
 func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -246,7 +245,7 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 			t.Errorf("%v, want %s", m, field)
 		}
 	}
-	// Another tenant's book is unknown, and nobody's ids are in others' way.
+	// Another tenant's book is unknown, and ids of different users do not collide.
 	stranger := reader{t, s.User(t, "two", "admin"), r.book}
 	if m := stranger.tell(good); len(m["accepted"].([]any)) != 0 || m["rejected"].([]any)[0].(map[string]any)["reason"] != "book_not_found" {
 		t.Errorf("%v", m)
@@ -254,7 +253,7 @@ func TestSessionsAreRefusedOneByOne(t *testing.T) {
 	s.Anonymous(t, "one").Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": []session{}}).Want(401)
 }
 
-// What cannot be read in a session is the fault of no other; what only describes it is cut or left out.
+// An undecodable session does not affect the others; invalid optional values are cut or dropped.
 func TestSessionsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -310,7 +309,7 @@ func TestSessionsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Sessions and plain writes of progress make one story.
+// Sessions and plain writes of progress combine.
 func TestSessionsAmongPlainWrites(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -329,7 +328,7 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 		}
 		return n
 	}
-	// Stored by a program that knew no sessions.
+	// Stored by a program without sessions.
 	if _, err := s.DB.Owner.Pool().Exec(context.Background(), `insert into progress (tenant_id, account_id, book_id, id, current_page, started_at, updated_at)
 		values ($1, $2, $3, gen_random_uuid(), 6, '2024-01-01', '2024-01-02')`, s.One, r.who.ID, r.book); err != nil {
 		t.Fatal(err)
@@ -349,7 +348,7 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 	if n := rows() - before; n != 2 {
 		t.Errorf("two devices are %d sessions", n)
 	}
-	// What the tablet turned after an hour that it has measured is no part of that.
+	// Pages that the tablet turned after a measured hour are not part of it.
 	now := time.Now()
 	measured := r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 9,
 		"clientStartedAt": now.Add(-2 * time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(-time.Hour).Format(time.RFC3339)})
@@ -359,8 +358,8 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 	if before++; rows()-before != 2 {
 		t.Errorf("%d sessions besides the measured one, want the tablet's and the phone's", rows()-before)
 	}
-	// An hour that the tablet has measured has the pages that it turned meanwhile; where its clock is ahead, what is
-	// said later counts.
+	// A measured hour includes the pages that the tablet turned during it; if its clock is ahead, later writes still
+	// count.
 	measured = r.session("progress", 0, 0, session{"activeDurationMs": 1000, "toPage": 2,
 		"clientStartedAt": now.Add(-time.Hour).Format(time.RFC3339), "clientEndedAt": now.Add(time.Hour).Format(time.RFC3339)})
 	if got := r.tell(measured)["progress"].([]any)[0].(map[string]any)["currentPage"]; got != 7.0 {
@@ -380,7 +379,7 @@ func TestSessionsAmongPlainWrites(t *testing.T) {
 	}
 }
 
-// However much a reader tells of a book, so much is kept; progress is as before.
+// A limited number of sessions per book is kept; progress is unaffected.
 func TestFirstSessionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, progress.Routes)
@@ -406,7 +405,7 @@ func TestFirstSessionsAreForgotten(t *testing.T) {
 	if n := completions(t, s, r.book); n != 1 {
 		t.Errorf("%d completions, want the one that was told first", n)
 	}
-	// One that is older than all that are kept is told last: nothing is left of it, and nothing is made of it.
+	// A session older than all kept ones arrives last: it is dropped without effect.
 	r.tell(r.session("progress", 1, 2, session{"toPage": 7}))
 	if got := r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":5}`).Want(200).Map(); got["currentPage"] != 5.0 {
 		t.Errorf("%v", got)

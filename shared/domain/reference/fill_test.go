@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/reference"
 )
 
-// Titles of before what is searched for in them was kept are found as they are, and get it in steps.
+// Titles from before the search text was stored are found by their text, and get it in batches.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -32,12 +32,12 @@ func TestFill(t *testing.T) {
 	if n := kept("search_title = 'legende ' || substr(label, 2)"); n != 5 {
 		t.Errorf("of 5 new titles %d have what is searched for", n)
 	}
-	r.DB.Exec(t, "update alternate_title set search_title = null where label <> 'l1'") // as it was before
+	r.DB.Exec(t, "update alternate_title set search_title = null where label <> 'l1'") // the state before the migration
 	r.DB.Exec(t, "insert into alternate_title_fill (tenant_id) values ($1), ($2)", r.One, r.Two)
 	found("legende 3", 1)
 	fill := reference.Fill
 	fill.AtOnce = 2
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run has nothing to do
 		if err := fill.Run(t.Context(), r.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// rig is a server with a series and a book of it, and the events that were told.
+// rig is a server with a series and one of its books, which records events.
 type rig struct {
 	*testkit.Server
 	t            *testing.T
@@ -52,7 +52,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// events are those since they were asked for last.
+// events returns the events since the last call.
 func (r *rig) events() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,12 +61,12 @@ func (r *rig) events() string {
 	return out
 }
 
-// lists are what hangs on series and books, with two bodies of the same service and one of another.
+// lists are the references of series and books, with two bodies for the same service and one for another.
 var lists = map[string]struct {
 	owners              string
 	first, again, other string
-	field               string // that says something
-	said                []any  // by the three
+	field               string // with the value
+	said                []any  // in the three bodies
 	event               string
 }{
 	"external-ids": {"series book", `{"source":"mal","externalId":"1","externalUrl":"https://mal.example/1"}`, `{"source":" mal ","externalId":"2"}`,

@@ -14,8 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// How sure a plugin must be, and whether volumes or chapters count, people say of each series; what was removed is not
-// there.
+// People set the threshold, and whether volumes or chapters count, per series; missing books do not count.
 func TestWhatPeopleSayOfASeriesCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -58,7 +57,7 @@ func TestWhatPeopleSayOfASeriesCounts(t *testing.T) {
 	}
 }
 
-// A source that fails is said to have failed, and is asked for the same again; one that is disabled is not asked.
+// A failing source is reported, and polled again with the same data; a disabled one is not polled.
 func TestWhatIsNotedOfAPoll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -69,7 +68,7 @@ func TestWhatIsNotedOfAPoll(t *testing.T) {
 		what   string
 		result release.Result
 		err    string
-		kept   bool // what was known before
+		kept   bool // the previous state is kept
 	}{
 		{"new", release.Result{ETag: &fresh, UpstreamStatus: status(399)}, "", false},
 		{"not found", release.Result{ETag: &fresh, UpstreamStatus: status(400)}, "The source answers with the status 400", true},
@@ -98,7 +97,7 @@ func TestWhatIsNotedOfAPoll(t *testing.T) {
 	if got := r.value("select concat_ws(' ', etag, covered_at, last_polled_at, last_error, last_error_at, last_summary, resume_after) from release_source"); got != "" {
 		t.Errorf("reset: %s", got)
 	}
-	// Of one that was disabled the schedule begins anew.
+	// The schedule starts over after it was disabled.
 	c.Do("PATCH", at, object{"displayName": "x"}).Want(200)
 	if r.value("select next_at from release_source") == "" {
 		t.Error("another name ends the schedule")
@@ -121,7 +120,7 @@ func TestWhatIsNotedOfAPoll(t *testing.T) {
 	}
 }
 
-// Times to come are those of the poll, addresses lead somewhere, and lists have an end.
+// Future times become the time of the poll, URLs must be valid, and lists are limited.
 func TestCandidatesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -154,7 +153,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 	}
 }
 
-// Of a poll that brings very much the rest is refused, and people are told of some.
+// A poll with too many releases is cut off, and only some events are published.
 func TestMuchAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -170,7 +169,7 @@ func TestMuchAtOnce(t *testing.T) {
 	if n := strings.Count(r.heard(), "release_announced {"); n != 200 {
 		t.Errorf("told of %d", n)
 	}
-	// Of series, those with most releases come first.
+	// Series with the most releases come first.
 	few := r.add("A Few")
 	r.DB.Exec(t, "update release set series_id = $1 where external_release_id = '7'", few)
 	if f := c.Do("GET", base+"/releases/facets", nil).Want(200).Map()["series"].([]any); len(f) != 2 || f[0].(object)["count"] != 999.0 || f[1].(object)["seriesTitle"] != "A Few" {
@@ -195,7 +194,7 @@ func TestMuchAtOnce(t *testing.T) {
 	c.Do("POST", r.path("/aliases"), object{"alias": "x", "source": " "}).Want(400)
 }
 
-// Who may only read changes nothing; who looks after series changes nothing of sources.
+// Readers change nothing; maintainers of series do not change sources.
 func TestWhoChangesReleases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -213,7 +212,7 @@ func TestWhoChangesReleases(t *testing.T) {
 	}
 }
 
-// A task that gives series their titles may be paused behind those that it has written.
+// A task that adds titles as aliases may pause after what it has written.
 func TestTitlesInSteps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

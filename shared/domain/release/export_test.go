@@ -2,13 +2,13 @@ package release
 
 import "github.com/longbox/longbox/shared/platform/httpapi"
 
-// Keep bounds how many releases are kept of the source and of all.
+// Keep sets the maximum number of releases of the source and in total.
 func (p *Poll) Keep(source, all int) { p.kept, p.keptOfAll = source, all }
 
-// Trim bounds how many releases too many go at once.
+// Trim sets how many excess releases are deleted at once.
 func (p *Poll) Trim(step int) { p.trimStep = step }
 
-// Steps of a sweep.
+// Batch sizes of Sweep.
 const (
 	SweepStep = sweepStep
 	SweepGone = sweepGone
@@ -20,7 +20,7 @@ const (
 	SubjectsSQL = subjectsSQL
 )
 
-// ListSQL are the queries of a list, with their parameters.
+// ListSQL returns the queries of a list, with their parameters.
 func (f Filter) ListSQL() (page, total string, args []any) {
 	sort, err := order(httpapi.Sorting{})
 	if err != nil {

@@ -23,8 +23,7 @@ func (r *rig) announced(n int) {
 		select $1, gen_random_uuid(), $2, $3, n, 'torrent ' || n, 'https://example.org', 1, 'announced', now() from generate_series(1, $4) n`, r.One, r.source, r.series, n)
 }
 
-// A source with more releases than can be deleted at once is gone at once, and what it has announced within some
-// rounds.
+// A source with very many releases disappears at once, and its releases within some rounds.
 func TestSourcesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -65,13 +64,13 @@ func TestSourcesGo(t *testing.T) {
 	if m := c.Do("POST", at+"/reset-all", nil).Want(200).Map(); fmt.Sprint(m["considered"], m["deletedLedgerEntries"]) != "1 0" {
 		t.Errorf("%v", m)
 	}
-	// Its torrents do not keep out those of the source that has taken its place.
+	// Its torrents do not block those of the source that has replaced it.
 	was := r.source
 	r.source = uuid.MustParse(r.value("select id from release_source where name = 'new'"))
 	if out := r.record(r.candidate("a", object{"infoHash": "Torrent 1"})); out.Announced+out.Ignored != 1 {
 		t.Errorf("%+v", out)
 	}
-	// What somebody holds is left for the next round, and nobody is waited for.
+	// Locked rows are left for the next round, without waiting.
 	if err := pgx.BeginFunc(t.Context(), r.DB.Owner.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), "select from release where source_id = $1 and external_release_id = '7' for update", was); err != nil {
 			return err
@@ -97,7 +96,7 @@ func TestSourcesGo(t *testing.T) {
 	}
 }
 
-// When more come, the oldest go: of the source, and of all.
+// When more arrive, the oldest are deleted: per source, and in total.
 func TestOldestAreForgotten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -123,7 +122,7 @@ func TestOldestAreForgotten(t *testing.T) {
 	}
 	keep(4, 100, "a", "old 1,old 2,old 3,old 4,old 6,old 7,old 8,a")
 	keep(100, 6, "b", "old 4,old 6,old 7,old 8,a,b")
-	// What is ignored goes first, however new it is: it keeps nothing out that people see or have marked.
+	// Ignored releases are deleted first, however new: they must not displace visible or marked ones.
 	r.DB.Exec(t, "update release set state = 'ignored' where external_release_id in ('old 8', 'b')")
 	r.DB.Exec(t, "update release set state = 'dismissed' where external_release_id = 'old 4'")
 	keep(100, 6, "c", "old 4,old 6,old 7,a,b,c")
@@ -131,7 +130,7 @@ func TestOldestAreForgotten(t *testing.T) {
 	keep(100, 5, "e", "old 7,a,c,d,e")
 }
 
-// However many there are too many, as after an upgrade, a poll deletes no more than a step, and the oldest.
+// However many are in excess, as after an upgrade, a poll deletes at most one step, oldest first.
 func TestTooManyGoInSteps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -155,7 +154,7 @@ func TestTooManyGoInSteps(t *testing.T) {
 	}
 }
 
-// A round has no end before its time is up, however many sources have gone that have announced nothing.
+// A round continues until its time is up, even if many removed sources have no releases.
 func TestManySourcesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -169,7 +168,7 @@ func TestManySourcesGo(t *testing.T) {
 	}
 }
 
-// A series has no more aliases than it may, however many titles it has, and a plugin is told no more of it than fits.
+// The number of aliases is limited, and so is the data that a plugin gets about a series.
 func TestManyTitles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -192,7 +191,7 @@ func TestManyTitles(t *testing.T) {
 	if err != nil || len(data) > 65<<10 || len(known.Releases.Tracked[0].Aliases) < 5 || !strings.Contains(string(data), r.series.String()) {
 		t.Errorf("%d bytes of %d titles, %v", len(data), len(known.Releases.Tracked[0].Aliases), err)
 	}
-	// However much there is to tell, no more is read than a plugin is told; the rest comes with the next polls.
+	// No more is read than fits one poll; the rest follows with the next polls.
 	for i := range 40 {
 		id := r.add(fmt.Sprintf("S %02d", i))
 		r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, id)
@@ -219,7 +218,7 @@ func TestManyTitles(t *testing.T) {
 	}
 }
 
-// A poll that names the sources of its plugin anew locks them in order: so does who resets them all.
+// A poll that replaces the plugin's sources locks them in the same order as a reset of all.
 func TestSourcesAreLockedInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -26,7 +26,7 @@ const base = "/api/v1"
 
 type object = map[string]any
 
-// rig is a server with a plugin that has a source, and a series of which volume 3 and chapter 12 are there.
+// rig is a server with a plugin that has a source, and a series with volume 3 and chapter 12.
 type rig struct {
 	*testkit.Server
 	t                               *testing.T
@@ -63,7 +63,7 @@ func (r *rig) publish(_ context.Context, tenant uuid.UUID, all ...events.Event) 
 	r.told = append(r.told, all...)
 }
 
-// heard are the events since the last time, as JSON.
+// heard returns the events since the last call, as JSON.
 func (r *rig) heard() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *rig) value(sql string, args ...any) (out string) {
 	return out
 }
 
-// candidate is one of the series, with changes.
+// candidate returns a release of the series, with changes.
 func (r *rig) candidate(external string, changes object) json.RawMessage {
 	r.t.Helper()
 	m := object{"seriesMatch": object{"seriesId": r.series, "confidence": 0.9, "reason": "title"}, "externalReleaseId": external, "language": "en",
@@ -117,7 +117,7 @@ func (r *rig) candidate(external string, changes object) json.RawMessage {
 	return data
 }
 
-// record polls the source, which brings what is given.
+// record polls the source with the given result.
 func (r *rig) record(all ...json.RawMessage) *release.Outcome {
 	r.t.Helper()
 	p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
@@ -248,7 +248,7 @@ func TestWhatIsAnnounced(t *testing.T) {
 	cases := []struct {
 		external string
 		changes  object
-		state    string // "" where it is refused
+		state    string // "" if it is rejected
 	}{
 		{"says nothing", nil, "announced"},
 		{"volume 3", object{"volumes": upTo(3)}, "ignored"},
@@ -287,7 +287,7 @@ func TestWhatIsAnnounced(t *testing.T) {
 	if got := r.value("select concat_ws(' ', media_url, metadata, info, volumes, language) from release where external_release_id = 'odd'"); got != `{"a": "xy"} abc` {
 		t.Errorf("odd: %s", got)
 	}
-	// The same again is known, and so is the same torrent under another name.
+	// The same releases are known, and so is the same torrent under another name.
 	if out := r.record(append(all, r.candidate("copy", object{"infoHash": "abc"}))...); *out != (release.Outcome{Candidates: 14, Known: 10, Refused: 4}) {
 		t.Errorf("again: %+v", out)
 	}
@@ -297,7 +297,7 @@ func TestWhatIsAnnounced(t *testing.T) {
 	if got := r.value("select last_summary || coalesce(last_error, '') from release_source"); got != "1 announced, 1 ignored, 0 known already, 0 refused" {
 		t.Error(got)
 	}
-	// Of what people do not want to hear, nobody is told.
+	// Releases that the settings exclude are not published.
 	r.heard()
 	for i, s := range []object{{"release_tracking.notify_plugins": `["other"]`}, {"release_tracking.notify_plugins": `["watcher"]`, "release_tracking.notify_languages": `["fr"]`},
 		{"release_tracking.notify_languages": `["en"]`}} {
@@ -309,14 +309,14 @@ func TestWhatIsAnnounced(t *testing.T) {
 			t.Errorf("with %v: told is %v", s, got)
 		}
 	}
-	// A plugin is for the libraries that it is for.
+	// A plugin serves only its libraries.
 	r.DB.Exec(t, "update plugin set library_ids = array[gen_random_uuid()]")
 	if out := r.record(r.candidate("foreign", nil)); out.Refused != 1 {
 		t.Errorf("of another library: %+v", out)
 	}
 }
 
-// What plugins write in times and numbers is never more than can be stored and told again.
+// Times and numbers of plugins stay within what can be stored and returned.
 func TestOddNumbers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -343,7 +343,7 @@ func TestOddNumbers(t *testing.T) {
 	}
 }
 
-// A source that is reset while it is polled is asked from the beginning next time.
+// A source that is reset during a poll starts from the beginning next time.
 func TestResetDuringAPoll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -365,7 +365,7 @@ func TestResetDuringAPoll(t *testing.T) {
 	}
 }
 
-// Who deletes a series and who records what is announced of it take turns.
+// Deleting a series and recording its releases are serialized.
 func TestSeriesIsDeletedDuringAPoll(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -380,7 +380,7 @@ func TestSeriesIsDeletedDuringAPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "select from series where id = $1 for update", r.series); err != nil { // as a deletion does before what belongs to it
+	if _, err := tx.Exec(t.Context(), "select from series where id = $1 for update", r.series); err != nil { // as a deletion does before the rows of the series
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -650,7 +650,7 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	if s := known().Tracked[i]; s.Aliases != nil || s.ExternalIDs != nil {
 		t.Errorf("%+v", s)
 	}
-	// However long the names of its releases are and however many ids it wants, it can be asked.
+	// Long release names and many required ids do not prevent a poll.
 	r.DB.Exec(t, `insert into release (tenant_id, id, source_id, series_id, external_release_id, payload_url, confidence, state, observed_at)
 		select $1, gen_random_uuid(), $2, $3, n || repeat('<', 490), 'https://example.org', 1, 'announced', now() from generate_series(1, 2000) n`, r.One, r.source, r.series)
 	var ids []string
@@ -668,7 +668,7 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	}
 	r.DB.Exec(t, "delete from release where external_release_id <> 'a'")
 	r.DB.Exec(t, `update plugin set manifest = '{"capabilities":{"releaseSource":true}}'`)
-	// A series of which people want to hear once a day is not asked for again on the same day.
+	// A series with a daily interval is not sent again on the same day.
 	r.DB.Exec(t, "update series_tracking set poll_interval = 86400 where series_id = $1", r.series)
 	for at, want := range map[string]int{"date_trunc('day', now(), 'UTC')": 1, "date_trunc('day', now(), 'UTC') - interval '1 second'": 2} {
 		r.DB.Exec(t, "update release_source set covered_at = "+at)
@@ -676,7 +676,7 @@ func TestWhatAPluginIsTold(t *testing.T) {
 			t.Errorf("%s: %d series", at, len(got.Tracked))
 		}
 	}
-	// What comes after the series that was told last comes first.
+	// The series after the last one sent come first.
 	r.DB.Exec(t, "update series_tracking set poll_interval = null")
 	all := known().Tracked
 	r.DB.Exec(t, "update release_source set resume_after = $1::uuid", all[0].SeriesID)
@@ -744,7 +744,7 @@ func TestPollsAreDue(t *testing.T) {
 	}
 }
 
-// A scheduler that comes while a source is polled waits for it: the two lock in the same order.
+// A scheduler waits for a running poll: both lock in the same order.
 func TestDueWhileItIsPolled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -819,7 +819,7 @@ func TestSeveralSeriesAreTracked(t *testing.T) {
 	}
 }
 
-// Where a series goes on in the place of another, so does what belongs to its tracking.
+// If a series replaces another, it takes over what belongs to its tracking.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -836,7 +836,7 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// A user from whom a series is hidden sees nothing of what is announced of it, and changes nothing.
+// A user from whom a series is hidden neither sees nor changes its releases.
 func TestHiddenSeries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -878,7 +878,7 @@ func TestHiddenSeries(t *testing.T) {
 	}
 }
 
-// No query reads what others have from end to end.
+// No query scans the rows of others.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// drawn is a Maker of covers whose pages are drawn as draw says, and how often they were.
+// drawn returns a Maker of covers that draws pages with draw, and the number of calls.
 func drawn(t *testing.T, draw content.Drawing) (m *Maker, times *int) {
 	t.Helper()
 	s3 := testkit.StartS3(t, "books")
@@ -43,7 +43,7 @@ func ofPDF() *coverRow {
 		Offset: &zero, Length: &zero, Packed: &zero, Plain: &zero, Method: &drawn, CRC: &zero}
 }
 
-// show asks for the cover and tells the status, its type and how long it may be kept.
+// show requests the cover and returns status, type and cache lifetime.
 func show(m *Maker, row *coverRow) string {
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)
 	if err := m.Cover(w, r, row); err != nil {
@@ -57,13 +57,14 @@ const (
 	real    = "200 image/jpeg, private, max-age=3600"
 )
 
-// What cannot be drawn has a placeholder, and for a minute nobody tries again; a store that fails is told each time.
+// If drawing fails, a placeholder is shown and there is no retry for a minute; a failure of the store is returned each
+// time.
 func TestCoverThatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err   error
 		want  string
-		draws int // by two requests
+		draws int // for two requests
 	}{
 		"too heavy":  {&archive.Error{Kind: archive.TooLarge, Msg: "page 1 took longer"}, standIn, 1},
 		"no PDFium":  {&archive.Undrawn{Err: errors.New("it cannot be started")}, standIn, 1},
@@ -86,7 +87,7 @@ func TestCoverThatCannotBeDrawn(t *testing.T) {
 	}
 }
 
-// Who waits for a cover that takes long gets the placeholder; it is made all the same, and shown once it is there.
+// A request for a slow cover gets the placeholder; the cover is made anyway, and served from then on.
 func TestCoverThatTakesLong(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer

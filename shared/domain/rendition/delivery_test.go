@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/cdn"
 )
 
-// A browser does not use an address of the CDN any more when it is about to end.
+// A browser stops using a CDN address before it expires.
 func TestAddressesAreNotKeptToTheirEnd(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -29,7 +29,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// rig is a library that was scanned without any cover being made, and a worker for its tasks.
+// rig is a scanned library without covers, and a worker.
 type rig struct {
 	t       *testing.T
 	db      *testkit.Databases
@@ -42,7 +42,7 @@ type rig struct {
 	runs    atomic.Int64
 
 	mu     sync.Mutex
-	covers []string // that events tell of: entity and id
+	covers []string // in events: entity and id
 }
 
 func newRig(t *testing.T, files map[string][]byte) *rig {
@@ -91,7 +91,7 @@ func (r *rig) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
 	}
 }
 
-// told are the covers that events told of since the last call, sorted.
+// told returns the covers in events since the last call, sorted.
 func (r *rig) told() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *rig) told() []string {
 	return out
 }
 
-// runner works on tasks one after the other.
+// runner runs tasks one after the other.
 func (r *rig) runner() *task.Runner {
 	reader := &content.Reader{Store: r.s3.Store}
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: func(context.Context, uuid.UUID, ...events.Event) {}, Parallel: 4, Content: reader}
@@ -123,7 +123,7 @@ func (r *rig) runner() *task.Runner {
 		Handlers:  map[string]task.Handler{task.ScanLibrary: s.Scan, task.AnalyzeBooks: s.AnalyzeBooks, task.BookCovers: watched(f.Books), task.SeriesCovers: watched(f.Series)}}
 }
 
-// ended is how a task is.
+// ended is the state of a task.
 type ended struct {
 	Status   string
 	Progress string
@@ -185,7 +185,7 @@ func (r *rig) fill(typ string, force bool, of task.Target) ended {
 	})
 }
 
-// stored are the ids that covers lie under.
+// stored returns the ids that have stored covers.
 func (r *rig) stored() (out []string) {
 	r.t.Helper()
 	for page, err := range r.media.List(context.Background(), "media", r.tenant.String()+"/cover/", "") {
@@ -199,7 +199,7 @@ func (r *rig) stored() (out []string) {
 	return out
 }
 
-// puts are how many covers were written since the last call.
+// puts returns how many covers were stored since the last call.
 func (r *rig) puts() (n int) {
 	for _, q := range r.s3.Counter.Reset() {
 		if q.Method == http.MethodPut {
@@ -264,7 +264,7 @@ func TestBookCoversAreMade(t *testing.T) {
 	}
 }
 
-// A first page without any bytes, which in a tar archive is a range of none, is one cover that cannot be made.
+// A first page without bytes, which in a tar archive is an empty range, is one cover that cannot be made.
 func TestCoverOfAnEmptyPage(t *testing.T) {
 	t.Parallel()
 	var empty bytes.Buffer
@@ -283,7 +283,7 @@ func TestCoverOfAnEmptyPage(t *testing.T) {
 	}
 }
 
-// The cover of a series is that of its first book, of the one that somebody chose, or the picture beside its books.
+// The cover of a series is that of its first book or of the chosen one, or the picture beside its books.
 func TestSeriesCoversAreMade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, library(t))
@@ -314,7 +314,7 @@ func TestSeriesCoversAreMade(t *testing.T) {
 	}
 }
 
-// A task that must pause makes at least one cover in each run, goes on where it stopped, and makes none twice.
+// A pausing task makes at least one cover per run, continues at its checkpoint, and makes none twice.
 func TestCoversArePaused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, library(t))
@@ -326,8 +326,7 @@ func TestCoversArePaused(t *testing.T) {
 	}
 }
 
-// A book whose file the store shows but does not give, by the rights of the file or since it was archived, keeps no
-// other from its cover.
+// A book whose file is listed but not readable, because of permissions or archiving, does not block the others.
 func TestCoversOfFilesThatAreNotGiven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, library(t))
@@ -347,7 +346,7 @@ func TestCoversOfFilesThatAreNotGiven(t *testing.T) {
 	}
 }
 
-// When the store is away the task tries again later and goes on; cancelled, it ends.
+// If the store is away, the task retries later and continues; if cancelled, it ends.
 func TestCoversOutliveTheStore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, library(t))
@@ -402,7 +401,7 @@ func TestCoversAreCancelled(t *testing.T) {
 	if _, err := task.Cancel(db.In(ctx, db.Tenant(r.tenant)), r.db.App, id); err != nil {
 		t.Fatal(err)
 	}
-	// The slot is free again, although the store still does not answer: another task runs.
+	// The slot is free again, although the store still does not respond: another task runs.
 	next := r.add(func(b *pgx.Batch, id *uuid.UUID) error {
 		return task.AddFor(b, task.Spec{Type: task.BookCovers}, task.OfBooks(nil), id)
 	})

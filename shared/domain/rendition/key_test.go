@@ -36,7 +36,7 @@ func TestKeysSayWhatTheyShow(t *testing.T) {
 		if !p.authentic(secretA, "f1") || p.authentic(secretB, "f1") || p.authentic(secretA, "f2") || p.authentic(secretA, "") {
 			t.Errorf("%s is authentic for whom it should not be, or not for its own", k)
 		}
-		// Of a cover the mac also covers the form.
+		// The mac of a cover includes the form.
 		other := strings.NewReplacer("400-85", "401-85", "2000-100", "2000-99").Replace(k)
 		if q, ok := parse(other); other != k && (!ok || q.authentic(secretA, "f1")) {
 			t.Errorf("%s is authentic", other)
@@ -66,7 +66,7 @@ func TestOneSpellingOfAKey(t *testing.T) {
 	}
 }
 
-// What a request may ask for at most is what the CDN's address of it says, and what is rendered for that.
+// The limits of a request, of the CDN address, and of the rendering are the same.
 func TestBoxOfARequest(t *testing.T) {
 	t.Parallel()
 	i := &page.Index{BookID: bookA, Fingerprint: "f1"}

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// late has a Redis do what it is told, and answer too late.
+// late is a Redis that executes commands, but responds too late.
 type late struct{ now atomic.Bool }
 
 func (l *late) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -33,13 +33,13 @@ func (l *late) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A lock that was taken without an answer in time ends with the work, as every other does.
+// A lock whose response came too late ends with the work, like any other.
 func TestLockOfALateAnswer(t *testing.T) {
 	t.Parallel()
 	client, hook := testkit.Redis(t), &late{}
 	client.AddHook(hook)
 	m, tenant := &Maker{Redis: client}, uuid.New()
-	if err := client.Ping(t.Context()).Err(); err != nil { // a connection that is there
+	if err := client.Ping(t.Context()).Err(); err != nil { // an open connection
 		t.Fatal(err)
 	}
 	hook.now.Store(true)

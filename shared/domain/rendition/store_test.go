@@ -8,7 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/format/imaging"
 )
 
-// A picture whose rendering panics costs whoever asks for it an answer, not everybody the process.
+// A picture that makes the renderer panic fails only its request, not the process.
 func TestAPanicEndsOnlyItsPicture(t *testing.T) {
 	t.Parallel()
 	var m Maker // without Redis, looking for others panics

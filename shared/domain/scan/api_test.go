@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// rig is a library with a series of three books, of which one is gone.
+// rig is a library with a series of three books, one of which is gone.
 type rig struct {
 	*testkit.Server
 	t                       *testing.T
@@ -51,7 +51,7 @@ func (r *rig) end(status string, held int) {
 	r.exec("update scan set removals_held = $1", held)
 }
 
-// Whoever does not see every series learns no folders of others by scanning what they guess.
+// A user who does not see every series cannot find out folders of hidden ones by scanning guessed names.
 func TestFoldersAreNotGuessed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -95,7 +95,7 @@ func TestConfirmation(t *testing.T) {
 	r.admin.Do("POST", path+"/confirm", nil).Want(404) // never scanned
 	r.admin.Do("POST", path, nil).Want(200)
 	r.end("failed", 21)
-	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it found nothing at all, which is never removed
+	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it found nothing at all, which never removes anything
 	r.admin.Do("POST", path+"?path=Marvel&mode=deep", nil).Want(200)
 	r.admin.Do("POST", path+"/confirm", nil).Want(409) // nothing to confirm
 	r.end("failed", 21)
@@ -116,7 +116,7 @@ func TestConfirmation(t *testing.T) {
 	r.admin.Do("POST", path+"/confirm", nil).Want(409) // it is running
 }
 
-// What ended a scan is one of its errors, and counts as one.
+// The error that ended a scan is one of its errors, and is counted.
 func TestErrorsAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -130,7 +130,7 @@ func TestErrorsAreCounted(t *testing.T) {
 	}
 }
 
-// A library that is deleted between two statements of a request is missing, like one that was deleted before.
+// A library that is deleted between two statements of a request is NotFound, as if it had been deleted before.
 func TestScanOfALibraryThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

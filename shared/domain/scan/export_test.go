@@ -1,4 +1,4 @@
 package scan
 
-// OnStartBy is OnStart with so many libraries read at once.
+// OnStartBy is OnStart with that many libraries per query.
 var OnStartBy = onStart

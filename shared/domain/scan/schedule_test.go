@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// scheduled is a library with a schedule, due from a time on.
+// scheduled creates a library with a schedule, due at a time.
 func scheduled(t *testing.T, d *testkit.Databases, tenant uuid.UUID, cron, zone string, due time.Time) uuid.UUID {
 	t.Helper()
 	id := uuid.New()
@@ -37,7 +37,7 @@ func TestSeveralSchedulersStartOneScan(t *testing.T) {
 		scheduled(t, d, tenant, cron, "", now)
 	}
 	started := 0
-	for round := range 3 { // the scans of the round before have ended
+	for round := range 3 { // the scans of the previous round have ended
 		var mu sync.Mutex
 		var schedulers sync.WaitGroup
 		for range 8 {
@@ -61,10 +61,10 @@ func TestSeveralSchedulersStartOneScan(t *testing.T) {
 	}
 }
 
-// However many libraries there are, of whatever tenants, each that wants a scan on start has one.
+// Every library, of every tenant, that is configured for a scan on start gets one.
 func TestOnStartReachesEveryLibrary(t *testing.T) {
 	t.Parallel()
-	for name, libraries := range map[string]int{"a full last batch": 3, "a rest": 4} { // of each of two tenants, read two at once
+	for name, libraries := range map[string]int{"a full last batch": 3, "a rest": 4} { // per tenant, of two; two per query
 		d := testkit.DB(t)
 		for _, tenant := range []uuid.UUID{d.Tenant(t, "one"), d.Tenant(t, "two")} {
 			for range libraries {
@@ -87,19 +87,18 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 	}
 }
 
-// A library without a time zone of its own is scanned by the clock of its tenant's, from the moment on at which that is
-// set.
+// A library without its own time zone uses its tenant's from when that is set.
 func TestTimeZoneOfTheTenant(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
 	tokyo, other := d.Tenant(t, "tokyo"), d.Tenant(t, "other")
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	due := noon.Add(15 * time.Hour) // three o'clock of UTC
+	due := noon.Add(15 * time.Hour) // three o'clock UTC
 	library, own, foreign := scheduled(t, d, tokyo, "0 3 * * *", "", due), scheduled(t, d, tokyo, "0 3 * * *", "UTC", due), scheduled(t, d, other, "0 3 * * *", "", due)
 	for _, step := range []struct {
 		zone string
 		now  time.Time
-		want int // scans that start
+		want int // scans that are started
 		next time.Time
 	}{
 		{"", noon, 0, due},
@@ -138,7 +137,7 @@ func TestTimeZoneOfTheTenant(t *testing.T) {
 	}
 }
 
-// Each night has one scan: also the one in which half past two comes twice, and the one in which it does not come.
+// Each night has one scan, even if half past two comes twice, or not at all.
 func TestDaylightSaving(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -173,7 +172,7 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// A scan that ends writes to its library while the next one is due: neither keeps the other from it.
+// A scan that ends writes to its library while the next one is due: they do not block each other.
 func TestDueWhileAScanEnds(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -205,7 +204,7 @@ func TestDueWhileAScanEnds(t *testing.T) {
 	}
 }
 
-// A library that somebody holds for ever, as a worker whose machine is gone, keeps no other one from being scanned.
+// A library that is locked forever, as by a worker whose machine is gone, does not block the scans of others.
 func TestDueBesideALockedLibrary(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// told keeps the kinds of events.
+// told records the kinds of events.
 type told []string
 
 func (l *told) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
@@ -26,8 +26,8 @@ func (l *told) publish(_ context.Context, _ uuid.UUID, all ...events.Event) {
 	}
 }
 
-// A scan whose last part somebody cancels ends without a worker: the scheduler counts it, tells of it and has it
-// purged, once.
+// A scan whose last part is cancelled ends without a worker: the scheduler counts it, publishes its end and queues the
+// purge, once.
 func TestScanThatNoWorkerEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -52,11 +52,11 @@ func TestScanThatNoWorkerEnded(t *testing.T) {
 		}
 		return
 	}
-	settle() // it runs
+	settle() // still running
 	if _, err := task.Cancel(db.In(t.Context(), db.Tenant(r.tenant)), r.DB.App, child); err != nil {
 		t.Fatal(err)
 	}
-	settle() // it has just ended: a worker may be about to
+	settle() // just ended: its worker may be about to settle it
 	if n, settled, purges := state(); n != 1 || settled || purges != 0 || len(last) != 0 {
 		t.Fatalf("settled too early: %d files, %v, %d purges, %v", n, settled, purges, last)
 	}
@@ -75,7 +75,7 @@ func TestScanThatNoWorkerEnded(t *testing.T) {
 	}
 }
 
-// What a tenant that is suspended left is settled when it is active again, and a cancelled scan is left to the next.
+// The scans of a suspended tenant are settled when it is active again; a cancelled scan is left to the next one.
 func TestScansThatAreNotSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -100,7 +100,7 @@ func TestScansThatAreNotSettled(t *testing.T) {
 	}
 }
 
-// Of two who settle a scan at once, one does it and tells of it.
+// Of two concurrent calls, one settles the scan and publishes its end.
 func TestScanIsSettledOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -133,8 +133,7 @@ func TestScanIsSettledOnce(t *testing.T) {
 	}
 }
 
-// A scan that ended before another one of the library is settled for itself, and what could not be settled is tried
-// again later.
+// A scan that ended before another one of the library is settled separately; what failed to settle is retried later.
 func TestEachScanIsSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -150,7 +149,7 @@ func TestEachScanIsSettled(t *testing.T) {
 	}
 	r.exec("alter function app.follow_over(uuid, uuid, uuid[]) rename to away")
 	for range 3 {
-		_ = s.All(t.Context(), r.DB.System) // it fails the first time and is left alone then
+		_ = s.All(t.Context(), r.DB.System) // it fails the first time, and is not retried at once
 	}
 	if len(last) != 2 {
 		t.Errorf("told %v of a scan that is not settled", last)
@@ -168,8 +167,8 @@ func TestEachScanIsSettled(t *testing.T) {
 	}
 }
 
-// A library counts as scanned when a scan of all of it has completed, with all that was found read: not when one was
-// cancelled or failed, or looked at one folder.
+// A library counts as scanned when a complete scan has completed, with all its books read; not after a cancelled or
+// failed scan, or one of a folder.
 func TestLastScanned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -192,7 +191,7 @@ func TestLastScanned(t *testing.T) {
 	}
 }
 
-// Two scans of a library that end one right after the other are both settled by those who ended them.
+// Two scans of a library that end one right after the other are both settled by their workers.
 func TestScansAreSettledAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -230,7 +229,7 @@ func TestScansAreSettledAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A scan that was asked for while its library was being deleted has a task that fails, and listeners hear of that.
+// A scan requested while its library was being deleted has a task that fails, and its end is published.
 func TestScanThatWentWithItsLibrary(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -14,7 +14,7 @@ import (
 
 const at = "/api/v1/admin/pdf-cache"
 
-// rig is a PDF document and a comic, each with a page pack.
+// rig creates a PDF document and a comic, each with a page pack.
 func rig(t *testing.T) (*testkit.Server, uuid.UUID) {
 	t.Helper()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { Routes(a, d, Config{Made: "read"}, nil) })
@@ -85,7 +85,7 @@ func TestCleanUp(t *testing.T) {
 	if d := <-answer; !d.Complete || d.TaskID != id || d.FilesDeleted != 1 || d.BytesReclaimed != 1536 || d.BytesReclaimedHuman != "1.5 KB" || d.Error != nil {
 		t.Errorf("%+v", d)
 	}
-	// One that has failed says why.
+	// A failed task returns its error.
 	go func() {
 		var d Deleted
 		me.Do("DELETE", at, nil).JSON(&d)

@@ -29,7 +29,7 @@ func (r *rig) rename(from, to string) {
 	}
 }
 
-// read notes that a user is on a page of the book with this key.
+// read sets a user's progress in the book with this key.
 func (r *rig) read(user, key string, page int) {
 	r.t.Helper()
 	r.exec(`insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $2, $3, $3 || '@example.org', '', 'reader')
@@ -38,7 +38,7 @@ func (r *rig) read(user, key string, page int) {
 		r.tenant, uuid.NewSHA1(uuid.Nil, []byte(user)), key, page)
 }
 
-// shelf is id, key, series path, page count and who reads what of every live book.
+// shelf returns id, key, series path, page count and readers of every live book.
 func (r *rig) shelf() []string {
 	return values[string](r, `select concat_ws(' | ', b.id, b.key, s.path, b.page_count, b.analyzed, array_length(p.names, 1) = b.page_count and p.file_size = b.size,
 		(select string_agg(a.username || ' ' || g.current_page, ', ' order by a.username) from progress g join account a on a.tenant_id = g.tenant_id and a.id = g.account_id
@@ -94,7 +94,7 @@ func TestMovedFilesStayTheSameBooks(t *testing.T) {
 		from library_count c where tenant_id = app.tenant()`); got[0] != "7 3 A4,B2,New/deep1" {
 		t.Errorf("counters %q", got)
 	}
-	// One GET for the index of each moved file: not even ComicInfo.xml lies outside it.
+	// One GET for the index of each moved file, which includes even ComicInfo.xml.
 	if gets := testkit.Objects(r.s3.Counter.Reset(), "GET"); len(gets) != 3 {
 		t.Errorf("%d objects were read: %v", len(gets), gets)
 	}
@@ -128,7 +128,7 @@ func TestRenamedFolderStaysTheSameSeries(t *testing.T) {
 			state := "select id || summary || locks::text || book_count from series where tenant_id = app.tenant() and summary is not null"
 			before, books := values[string](r, state), values[string](r, "select id::text from book where tenant_id = app.tenant() and fingerprint <> '' order by key")
 			move(r)
-			if name == "folder and files" { // what cannot be read has no fingerprint: it is another book
+			if name == "folder and files" { // an unreadable file has no fingerprint: it is another book
 				if err := os.Remove(filepath.Join(r.folder, "Batmen/broken.cbz")); err != nil {
 					t.Fatal(err)
 				}
@@ -154,7 +154,7 @@ func TestRenamedFolderStaysTheSameSeries(t *testing.T) {
 	}
 }
 
-// Equal files are told apart by their names, then by who reads them; what is not taken keeps its readers.
+// Equal files are distinguished by name, then by readers; unmatched books keep their readers.
 func TestEqualFilesMoveInOrder(t *testing.T) {
 	r := newRig(t)
 	same := testkit.Comic(t, 1, 3, "")
@@ -179,7 +179,7 @@ func TestEqualFilesMoveInOrder(t *testing.T) {
 	if got, want := reading(), []string{"N/a.cbz bob2", "N/b.cbz ann1", "Y/c.cbz cid3"}; !slices.Equal(got, want) {
 		t.Fatalf("by name: %q, want %q", got, want)
 	}
-	// Two go, one comes: the one that is read goes on.
+	// Two go, one comes: the one with readers continues.
 	r.exec("delete from progress where current_page = 2")
 	r.rename("N/a.cbz", "N/new.cbz")
 	if err := os.Remove(filepath.Join(r.folder, "Y/c.cbz")); err != nil {
@@ -191,7 +191,7 @@ func TestEqualFilesMoveInOrder(t *testing.T) {
 	}
 }
 
-// A copy is a book of its own, also when the original goes much later.
+// A copy is a separate book, even if the original is deleted much later.
 func TestCopiesStayThemselves(t *testing.T) {
 	r := newRig(t)
 	for i := range 4 {
@@ -217,7 +217,7 @@ func TestCopiesStayThemselves(t *testing.T) {
 	}
 }
 
-// A new file under an old name keeps the book and what people have read of it, as far as it goes.
+// A new file under an old name keeps the book and its progress, as far as it has pages.
 func TestReplacedFileKeepsProgress(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 9, ""))

@@ -17,32 +17,31 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// betweenKinds are what may happen to the files of two libraries, the more often the more times it is named.
+// betweenKinds are the events that may happen to the files of two libraries; repeated ones are more frequent.
 var betweenKinds = strings.Fields("move move move move move-folder rename rename delete back back scan scan scan scan noticed read read read purge age nuke")
 
-// between is two libraries of one tenant, in the folders a and b, and the books of six works, each of which is one
-// file.
+// between are two libraries of one tenant, in the folders a and b, with books of six works, each of which is one file.
 type between struct {
 	*rig
 	prefix    string // of the keys of both
-	purges    bool   // with every scan
+	purges    bool   // after every scan
 	libraries [2]uuid.UUID
 	works     []*work
 }
 
-// work is what must be of one.
+// work is the expected state of a work.
 type work struct {
 	data    []byte
-	at      string         // its file, below the folder of both libraries; none while neither has it
-	readers map[string]int // the page that each is on
-	missed  [2]bool        // by library: it was looked for there and not found, and not found elsewhere since
-	astray  [2]bool        // and a scan of the other library after that has not found it either
-	lost    bool           // the readers that it had may be forgotten (lose)
-	own     []string       // the places that it had; nobody else's file comes there
+	at      string         // its file, below the folder of both libraries; empty if neither has it
+	readers map[string]int // the page of each
+	missed  [2]bool        // by library: a look there did not find it, and it was not found elsewhere since
+	astray  [2]bool        // and neither did a later scan of the other library
+	lost    bool           // its readers may be forgotten (lose)
+	own     []string       // places that it had; no other file comes there
 }
 
-// TestNothingIsLostBetweenLibraries lets files go between two libraries that are scanned when they like. In the end
-// everybody is on the page of each that they were on. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+// TestNothingIsLostBetweenLibraries moves files between two libraries that are scanned at random times. At the end
+// every reader must be on their page. MODEL_RUNS and MODEL_SEED set duration and seed.
 func TestNothingIsLostBetweenLibraries(t *testing.T) {
 	t.Parallel()
 	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}
@@ -50,7 +49,7 @@ func TestNothingIsLostBetweenLibraries(t *testing.T) {
 	for seed := range number(t, "MODEL_RUNS", 4) {
 		random := rand.New(rand.NewPCG(1, uint64(first+seed)))
 		ops := anyOps(random, betweenKinds, 30)
-		purges := random.IntN(2) == 0 // with every scan
+		purges := random.IntN(2) == 0 // after every scan
 		if wrong := s.playBetween(t, purges, ops); len(wrong) > 0 {
 			ops, wrong = shrink(ops, wrong, func(ops []op) []string { return s.playBetween(t, purges, ops) })
 			t.Fatalf("MODEL_SEED=%d, purges %v:\n%v\n%s", first+seed, purges, ops, strings.Join(wrong, "\n"))
@@ -58,8 +57,7 @@ func TestNothingIsLostBetweenLibraries(t *testing.T) {
 	}
 }
 
-// TestScansForgotten has DELETE /tasks/nuke forget the scans by which it is known since when a file may be in another
-// library.
+// TestScansForgotten deletes, with DELETE /tasks/nuke, the scans that tell since when a file may be in another library.
 func TestScansForgotten(t *testing.T) {
 	t.Parallel()
 	s := &stage{Server: &testkit.Server{DB: testkit.DB(t)}, s3: testkit.StartS3(t, "books")}
@@ -93,7 +91,7 @@ func (s *stage) playBetween(t *testing.T, purges bool, ops []op) (wrong []string
 	w := &between{rig: s.rig(reports{t, &wrong, new(sync.Mutex)}, fmt.Sprintf("m%d", n), prefix+"a/", how), prefix: prefix, purges: purges}
 	w.folder = filepath.Dir(w.folder)
 	w.libraries = [2]uuid.UUID{w.library, uuid.New()}
-	w.exec("update library set name = 'a' where id = $1", w.library) // two may not have one
+	w.exec("update library set name = 'a' where id = $1", w.library) // names are unique
 	w.library = w.libraries[1]
 	w.shelve(prefix+"b/", how)
 	defer func() {
@@ -124,12 +122,12 @@ func (s *stage) playBetween(t *testing.T, purges bool, ops []op) (wrong []string
 	return wrong
 }
 
-// lose forgets who has read a work; who reads it from now on must be there in the end.
+// lose forgets who has read a work; later readers must be there at the end.
 func (one *work) lose() {
 	one.lost, one.readers = true, map[string]int{}
 }
 
-// book is the one that a file is, as the library knows it, and whether it can be read.
+// book returns the library's book for a file, and whether it is readable.
 func (w *between) book(at string) (id string, readable bool) {
 	for _, id := range values[string](w.rig, "select id || ' ' || analyzed from book where tenant_id = app.tenant() and library_id = $1 and key = $2 and deleted_at is null",
 		w.libraries[at[0]-'a'], at[2:]) {
@@ -157,7 +155,7 @@ func (w *between) move(one *work, to string) {
 	} else {
 		w.rename(one.at, to)
 	}
-	if id, _ := w.book(to); id != "" { // it is back before anybody missed it: what was read elsewhere was read in a copy
+	if id, _ := w.book(to); id != "" { // it is back before anybody missed it: progress made elsewhere was in a copy
 		one.lose()
 	}
 	one.at, one.own = to, append(one.own, to)
@@ -258,9 +256,9 @@ func (w *between) do(o op) {
 	}
 }
 
-// check compares what there is with what must be.
+// check compares the actual with the expected state.
 func (w *between) check() {
-	live := map[string][]string{} // what can be read of the books that there are, by their places: "read" and who is on which page
+	live := map[string][]string{} // readable books by place: "read", and each reader's page
 	for _, row := range values[string](w.rig, `select concat_ws(' ', case when b.library_id = $1 then 'a/' else 'b/' end || b.key, case when b.analyzed and array_length(p.names, 1) = b.page_count then 'read' end,
 		(select string_agg(a.username || '=' || g.current_page, ' ') from progress g join account a on a.tenant_id = g.tenant_id and a.id = g.account_id
 		 where g.tenant_id = b.tenant_id and g.book_id = b.id))

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// newCovers scans and returns which entities listeners are told to have another cover.
+// newCovers scans and returns the entities with a cover event.
 func (r *rig) newCovers() (told []string) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -39,7 +39,7 @@ func (r *rig) newCovers() (told []string) {
 	return told
 }
 
-// A series shows the cover of a book: who watches the series is told when that cover is another one.
+// A series shows the cover of a book: an event says when that changes.
 func TestSeriesShowsANewCover(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Somebody edits a book, which locks what they say, while a worker waits for the book's row: the worker leaves it.
+// A person edits a book, which locks the fields, while a worker waits for the book's row: the worker does not overwrite
+// them.
 func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, book, number, file, kind, before, want string }{
@@ -73,7 +74,7 @@ func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 	}
 }
 
-// A title that somebody has locked is not sorted, nor shown, by what a file says of the order of its own.
+// The titleSort in a file affects neither order nor display of a book with a locked title.
 func TestTitleSortOfAFileBesideALockedTitle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// All books of a library are analysed again, or the new ones, by children that count in the task's progress.
+// All books of a library, or the new ones, are analysed by children that count in the task's progress.
 func TestLibraryIsAnalysedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -51,7 +51,7 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 			t.Errorf("%s: %+v, read %d, progress %s", c.what, got, read, progress)
 		}
 		told := r.told(task.AnalyzeLibrary)
-		if int64(len(told)) < c.tasks+2 { // its start, what each child has done, its end
+		if int64(len(told)) < c.tasks+2 { // its start, each child, its end
 			t.Errorf("%s: listeners were told %+v", c.what, told)
 		}
 		if last := told[len(told)-1]; last.Status != task.Completed || last.CompletedAt == nil || last.Progress.Current != c.books || last.Progress.Total != c.books {
@@ -66,7 +66,7 @@ func TestLibraryIsAnalysedAgain(t *testing.T) {
 	}
 }
 
-// An analysis of many books tells how far it is.
+// An analysis of many books reports its progress.
 func TestLongAnalysisTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -87,7 +87,7 @@ func TestLongAnalysisTellsHowFarItIs(t *testing.T) {
 	}
 }
 
-// told is what listeners heard of tasks of a type, in its order.
+// told returns the events of tasks of a type, in order.
 func (r *rig) told(typ string) (out []events.TaskProgress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,8 +99,8 @@ func (r *rig) told(typ string) (out []events.TaskProgress) {
 	return out
 }
 
-// The end of a scan is told once, whether its last batch of books ends it, or the scan itself, which found nothing new
-// or failed.
+// The end of a scan is published once, whether its last batch of books ends it, or the scan itself, which found nothing
+// new or failed.
 func TestEndOfScanIsToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -130,7 +130,7 @@ func TestEndOfScanIsToldOnce(t *testing.T) {
 	}
 }
 
-// Series of several libraries get their titles and numbers again by one task; others stay.
+// One task retitles or renumbers series of several libraries; others stay.
 func TestSeveralSeriesAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -138,7 +138,7 @@ func TestSeveralSeriesAreMadeAgain(t *testing.T) {
 		testkit.WriteFile(t, r.folder, name+"/n 5.cbz", testkit.Comic(t, i, 1, ""))
 	}
 	r.scan("normal")
-	// B moves to another library, which cleans titles otherwise and numbers by position.
+	// B moves to another library, which cleans titles differently and numbers by position.
 	other := uuid.New()
 	values[int](r, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 		select tenant_id, $1, 'Other', '/other', bucket, prefix, series_strategy, book_strategy, 'file_order' from library where tenant_id = app.tenant() returning 1`, other)
@@ -167,7 +167,7 @@ func TestSeveralSeriesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// Part of the analysis of a library that has failed can be tried again, on its own.
+// A failed part of a library's analysis can be retried on its own.
 func TestPartOfALibraryIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

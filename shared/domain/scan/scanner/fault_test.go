@@ -30,7 +30,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
-// TestMain runs the test program as a worker of its own where a test asks for one to kill.
+// TestMain runs the test program as a separate worker process if a test needs one to kill.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv("SCAN_TEST_WORKER"); spec != "" {
 		bound.Child()
@@ -70,8 +70,7 @@ func workerProcess(spec string) {
 	}
 }
 
-// deadly is what the tests' workers die of where an image ends with it, as if the system had ended them for taking too
-// much memory.
+// deadly at the end of an image kills the worker of a test, like an out-of-memory kill.
 const deadly = "ends whoever reads it"
 
 func killedBy(_ context.Context, _, _ uuid.UUID, _ []byte, _ string, _, _ int, image []byte) (string, error) {
@@ -79,7 +78,7 @@ func killedBy(_ context.Context, _, _ uuid.UUID, _ []byte, _ string, _, _ int, i
 		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 			return "", err
 		}
-		select {} // until it takes effect
+		select {} // until the kill takes effect
 	}
 	return "", nil
 }
@@ -105,7 +104,7 @@ func (r *rig) rescue() (stop func()) {
 	return func() { close(end); <-ended }
 }
 
-// settle is what the scheduler does with a scan whose worker died between its end and its settling.
+// settle settles a scan whose worker died after its end, as the scheduler does.
 func (r *rig) settle(id uuid.UUID) {
 	r.t.Helper()
 	s := &scan.Settler{Database: r.db.App, Publish: r.publish}
@@ -114,7 +113,7 @@ func (r *rig) settle(id uuid.UUID) {
 	}
 }
 
-// worker is a process to kill, or one that dies.
+// worker starts a process to kill, or one that dies.
 func (r *rig) worker(kills int, lease time.Duration) *exec.Cmd {
 	r.t.Helper()
 	spec, err := json.Marshal(workerSpec{r.db.AppURL, r.db.SystemURL, r.s3.Config, kills, lease})
@@ -171,7 +170,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 	}
 	stop := r.rescue()
 	defer stop()
-	r.exec("alter table task alter column max_attempts set default 100") // the scan itself is no suspect
+	r.exec("alter table task alter column max_attempts set default 100") // the scan itself is not suspected
 	id := r.start("normal")
 	deaths := 0
 	running := func() bool {
@@ -182,7 +181,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 		if deaths > 20 {
 			t.Fatal("workers die for ever")
 		}
-		cmd := r.worker(0, time.Minute) // no lease is lost by a slow machine
+		cmd := r.worker(0, time.Minute) // a slow machine loses no lease
 		died := make(chan error, 1)
 		go func() { died <- cmd.Wait() }()
 		alive := true
