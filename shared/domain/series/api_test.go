@@ -30,7 +30,7 @@ func newLibrary(t testing.TB, s *testkit.Server, tenant uuid.UUID, name string) 
 	return id
 }
 
-// newSeries is a series with n books of ten pages; nth makes its dates and year its own.
+// newSeries creates a series with n books of ten pages; nth makes its dates and year unique.
 func newSeries(t testing.TB, s *testkit.Server, tenant, library uuid.UUID, name string, nth, n int) (id uuid.UUID, books []uuid.UUID) {
 	t.Helper()
 	id = uuid.New()
@@ -152,17 +152,17 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Every list has the same members in whatever order, and where sort names one it is that of the list of all series.
+// Every list has the same members in any order; with sort, its order is that of the list of all series.
 func TestEveryListIsSorted(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	comics := newLibrary(t, s, s.One, "comics")
-	for i, name := range []string{"A", "B", "C", "D", "E"} { // with as many books each, and equal years: the ids decide
+	for i, name := range []string{"A", "B", "C", "D", "E"} { // with equal numbers of books, and equal years: the ids decide
 		_, books := newSeries(t, s, s.One, comics, name, i/2, 2)
 		if name != "C" {
 			read(t, s, me, books[0], false, []int{30, 20, 0, 25, 20}[i])
-			read(t, s, me, books[1], true, []int{10, 50, 0, 40, 60}[i]) // A was read last, but not in what is open
+			read(t, s, me, books[1], true, []int{10, 50, 0, 40, 60}[i]) // A was read last, but has no open book
 		}
 	}
 	exec(t, s, "update series set year = null where name = 'D'")
@@ -170,7 +170,7 @@ func TestEveryListIsSorted(t *testing.T) {
 	for _, path := range []string{"/api/v1/series/in-progress", of + "/in-progress", "/api/v1/series/recently-added", of + "/recently-added",
 		"/api/v1/series/recently-updated", of + "/recently-updated"} {
 		own, total := titles(t, me.Do("GET", path, nil))
-		ascending := strings.Split(own, ",") // a direction without a field is one of the lists of what is new
+		ascending := strings.Split(own, ",") // a direction without a field applies to the list of new series
 		if strings.Contains(path, "/recently-") {
 			slices.Reverse(ascending)
 		}

@@ -10,8 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// queued are the tasks of a tenant in their order, as type, number of series in the params, and whether it is about a
-// library.
+// queued returns a tenant's tasks in order: type, number of series in the params, and whether it is for a library.
 func queued(t *testing.T, s *testkit.Server, tenant uuid.UUID) string {
 	t.Helper()
 	var out string
@@ -40,9 +39,9 @@ func TestCommandsOnSeveral(t *testing.T) {
 	for _, c := range []struct {
 		path  string
 		body  any
-		count any // tasksEnqueued; nil where one task is named
+		count any // tasksEnqueued; nil if one task is named
 		want  string
-		again bool // the same task is named when it is asked for twice
+		again bool // a repeated request names the same task
 	}{
 		{"/series/bulk/analyze", all, 1.0, "analyze_series new of a series", false},
 		{"/series/bulk/analyze", with("force", true), 2.0, "analyze_series of a series, analyze_series of a series", false},
@@ -69,7 +68,7 @@ func TestCommandsOnSeveral(t *testing.T) {
 			t.Errorf("%s: another tenant's tasks %s", c.path, got)
 		}
 	}
-	for _, path := range []string{"/series/bulk/titles/reprocess", "/series/titles/reprocess"} { // a try changes nothing
+	for _, path := range []string{"/series/bulk/titles/reprocess", "/series/titles/reprocess"} { // a dry run changes nothing
 		exec(t, s, "delete from task")
 		maintainer.Do("POST", "/api/v1"+path, with("dryRun", true)).Want(200)
 		var tried bool

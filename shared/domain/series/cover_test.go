@@ -46,7 +46,7 @@ func TestPeopleChooseCovers(t *testing.T) {
 	exec(t, s, "update book set deleted_at = null where id = $1", books[1])
 	shows("book:" + books[1].String())
 	exec(t, s, "update book set series_id = (select series_id from book where id = $2) where id = $1", books[1], others[0])
-	shows("file") // it went to another series
+	shows("file") // it moved to another series
 	exec(t, s, "delete from sidecar")
 	shows("first_book")
 	exec(t, s, "update book set series_id = $2 where id = $1", books[1], id)

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What the list of full records says of a series is what its own full record says.
+// The list of full records contains the same as each full record.
 func TestFullList(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// editable serves series that can be edited, of which nobody is told.
+// editable serves series that can be edited, without events.
 func editable(t *testing.T) *testkit.Server {
 	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		routes(a, d)
@@ -26,7 +26,7 @@ func editable(t *testing.T) *testkit.Server {
 	})
 }
 
-// line is values with spaces between.
+// line joins values with spaces.
 func line(values ...any) string { return strings.TrimSpace(fmt.Sprintln(values...)) }
 
 func locked(m map[string]any) (out []string) {
@@ -94,7 +94,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 	if got := line(m["title"], m["titleSort"], m["summary"], m["alternateTitles"], locked(m["locks"].(map[string]any))); got != "Folder Folder <nil> [] []" {
 		t.Errorf("reset: %s", got)
 	}
-	var tags int // who may see it is not for those to change who may reset it
+	var tags int // a reset must not change who may see it
 	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from series_sharing_tag where series_id = $1", id).Scan(&tags); err != nil || tags != 1 {
 		t.Errorf("%d sharing tags after a reset, %v", tags, err)
 	}
@@ -107,7 +107,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 		t.Errorf("an empty change did something: %v", m)
 	}
 	mu.Lock()
-	if told != 4 || covers != 1 { // the reset takes back what cover was chosen
+	if told != 4 || covers != 1 { // the reset clears the chosen cover
 		t.Errorf("%d events, %d of covers", told, covers)
 	}
 	mu.Unlock()
@@ -171,7 +171,7 @@ func TestLookingAtLocksWritesNothing(t *testing.T) {
 	}
 }
 
-// An index holds 2,700 bytes of a text, less than a thousand characters can have that cannot be compressed.
+// An index entry is limited to 2,700 bytes, which fewer than a thousand incompressible characters can exceed.
 func TestTitleThatNoIndexHolds(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
@@ -186,7 +186,7 @@ func TestTitleThatNoIndexHolds(t *testing.T) {
 	who.Do("PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": string(title[:800])}).Want(200)
 }
 
-// A reset series is what it was when it was created: its folders say more than its books do.
+// A reset series is as at its creation: folders take precedence over books.
 func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
@@ -216,7 +216,7 @@ func TestResetSeriesIsAsItsFoldersSay(t *testing.T) {
 	}
 	me.Do("DELETE", "/api/v1/series/"+uuid.NewString()+"/metadata", nil).Want(404)
 
-	// Several at once become the same.
+	// Several at once have the same result.
 	const several = "/api/v1/series/bulk/metadata/reset"
 	other, stranger, reader := newLibrary(t, s, s.One, "other"), s.User(t, "two", "admin"), s.User(t, "one", "reader")
 	kept, _ := newSeries(t, s, s.One, other, "Kept", 1, 1)
@@ -264,7 +264,7 @@ func TestSeriesAreSortedBySingleSpaces(t *testing.T) {
 	}
 }
 
-// Books that are called after their series (series_name) are to have its new title too.
+// Books named after their series (series_name) are renamed with it.
 func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
@@ -272,7 +272,7 @@ func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 	id, _ := newSeries(t, s, s.One, library, "A", 1, 2)
 	for i, c := range []struct {
 		strategy, path, body string
-		tasks                int // in all
+		tasks                int // in total
 	}{{"filename", "", `{"title":"B"}`, 0}, {"series_name", "", `{"title":"B"}`, 0}, {"series_name", "", `{"title":"C"}`, 1},
 		{"series_name", "/metadata", `{"summary":"S"}`, 1}, {"series_name", "/metadata", `{"title":"D"}`, 2}} {
 		exec(t, s, "update library set book_strategy = $1", c.strategy)
@@ -284,7 +284,7 @@ func TestRenamedSeriesRenamesItsBooks(t *testing.T) {
 	}
 }
 
-// Lists are searched for titles with composed letters, as scans store them.
+// Search text is normalized to NFC, as scans store titles.
 func TestTypedTitlesAreComposed(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
@@ -296,7 +296,7 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 	}
 }
 
-// A client may send back the whole record that it was shown: the title to sort by is the title's own then, as before.
+// A client may send back the whole record that it received: the sort title still derives from the title.
 func TestRecordSentBackIsTheSame(t *testing.T) {
 	t.Parallel()
 	s := editable(t)
@@ -320,7 +320,7 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 	}
 }
 
-// What an analysis that is under way has read of the books was taken from the series by the reset.
+// A running analysis has written metadata of the books to the series that the reset cleared.
 func TestResetDoesNotCountOnAnAnalysisUnderWay(t *testing.T) {
 	t.Parallel()
 	s := editable(t)

@@ -145,7 +145,7 @@ func TestGroups(t *testing.T) {
 	me.Do("POST", "/api/v1/series/list/alphabetical-groups", `{"condition":{"what":1}}`).Want(400)
 }
 
-// What few series have comes first, in its order; the others follow by name.
+// Series with a value come first in order; the others follow by name.
 func TestSortByRatings(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A word that very many other titles have: go test -run xxx -bench OtherTitles -benchtime 5x ./shared/domain/series
+// A word in very many alternate titles: go test -run xxx -bench OtherTitles -benchtime 5x ./shared/domain/series
 func BenchmarkOtherTitles(b *testing.B) {
 	for _, titles := range []int{20_000, 200_000} {
 		s := testkit.Serve(b, routes)

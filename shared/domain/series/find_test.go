@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// find are the titles that a search of all libraries answers with, which the filtered list agrees with.
+// find returns the titles found by a search of all libraries, and checks that the filtered list agrees.
 func find(t testing.TB, c *testkit.Client, query string) []string {
 	t.Helper()
 	body, _ := json.Marshal(map[string]any{"query": query, "fullTextSearch": query})
@@ -38,11 +38,11 @@ func TestSearch(t *testing.T) {
 	}
 	newSeries(t, s, s.One, manga, "進撃の巨人", 1, 1)
 	newSeries(t, s, s.One, manga, "ナルト Batman", 2, 1)
-	exec(t, s, "update series set search_title = 'cafe' where title = 'Café'") // as naming.Normalize writes it
+	exec(t, s, "update series set search_title = 'cafe' where title = 'Café'") // normalized by naming.Normalize
 	newSeries(t, s, s.Two, newLibrary(t, s, s.Two, "theirs"), "Batman of the others", 1, 1)
 
 	for query, want := range map[string][]string{
-		// The title itself, then what begins with it, what has it as a word, and what has it within one.
+		// The title itself, then titles that begin with it, contain it as a word, or contain it within a word.
 		"batman":        {"Batman", "Batman: Year One", "All-Star Batman", "Year of the Batman", "ナルト Batman", "Detective Batmania"},
 		"  BÁTMAN  ":    {"Batman", "Batman: Year One", "All-Star Batman", "Year of the Batman", "ナルト Batman", "Detective Batmania"},
 		"year batman":   {"Batman: Year One", "Year of the Batman"},
@@ -61,7 +61,7 @@ func TestSearch(t *testing.T) {
 		" ":             {},
 	} {
 		got := find(t, me, query)
-		if query == "o" { // in no order that anybody would care for
+		if query == "o" { // in no meaningful order
 			slices.Sort(got)
 			slices.Sort(want)
 		}
@@ -93,7 +93,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A series is found by its other titles, too, and once.
+// A series is found by its alternate titles, too, and only once.
 func TestOtherTitlesAreFound(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -126,7 +126,7 @@ func TestOtherTitlesAreFound(t *testing.T) {
 	}
 }
 
-// What the database makes of a title is what is searched for.
+// The database normalizes titles like naming.Normalize.
 func TestSearchForm(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -142,7 +142,7 @@ func TestSearchForm(t *testing.T) {
 	}
 }
 
-// With the setting, a search forgives what is misspelt: what is right comes first.
+// With the setting, a search tolerates misspellings; exact matches come first.
 func TestFuzzySearch(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -165,7 +165,7 @@ func TestFuzzySearch(t *testing.T) {
 	}
 }
 
-// Under row-level security the index of trigrams is used by the owner's function alone.
+// Under row-level security only the owner's function uses the trigram index.
 func TestSearchUsesTheIndex(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

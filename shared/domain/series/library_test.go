@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The lists of a library are those of all series, with the library in the path.
+// The lists of a library are the lists of all series with the library in the path.
 func TestListsOfALibrary(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -29,7 +29,7 @@ func TestListsOfALibrary(t *testing.T) {
 		{"", "A,B", "C", 2},
 		{"?sort=name,desc&pageSize=1", "B", "C", 2},
 		{"?sort=date_read,desc", "A,B", "C", 2},
-		{"?libraryId=" + foreign.String(), "A,B", "C", 2}, // the one in the path counts
+		{"?libraryId=" + foreign.String(), "A,B", "C", 2}, // the id in the path takes precedence
 		{"/in-progress", "A", "", 1},
 		{"/recently-added", "B,A", "C", 2},
 		{"/recently-added?limit=1", "B", "C", 2},
@@ -60,7 +60,7 @@ func TestListsOfALibrary(t *testing.T) {
 	me.Do("GET", "/api/v1/libraries/x/series", nil).Want(400)
 }
 
-// Lists of series narrow themselves to those that have all the genres and tags named, however they are written.
+// Lists can be narrowed to series that have all given genres and tags, in any spelling.
 func TestGenresAndTags(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

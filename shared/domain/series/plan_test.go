@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// No list may read a table from end to end, whatever it is sorted by.
+// No list may scan a whole table, regardless of its order.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -40,7 +40,7 @@ func TestPlans(t *testing.T) {
 	if !descends {
 		t.Error("nothing uses series_year_desc")
 	}
-	// What the caller has read is counted once, some milliseconds, not for each series: that takes seven seconds.
+	// The caller's progress is counted once, in some milliseconds; per series it takes seven seconds.
 	for _, status := range []string{"read", "in_progress", "unread"} {
 		for _, operator := range []string{"is", "isNot"} {
 			began := time.Now()

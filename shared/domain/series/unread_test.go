@@ -6,8 +6,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What is unread is the same whether the page has few books and the caller has read many others, so that each book is
-// looked up, or what they have read is gathered.
+// The unread counts are the same whether the books are looked up one by one, as for a small page and much progress, or
+// the caller's progress is collected.
 func TestUnreadOfLists(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// square is a PNG of a colour.
+// square returns a PNG of one colour.
 func square(t *testing.T, side int, shade uint8) []byte {
 	t.Helper()
 	img := image.NewGray(image.Rect(0, 0, side, side))
@@ -96,7 +96,7 @@ func TestPeopleUploadCovers(t *testing.T) {
 	if again := me.Do("POST", one+"/cover", file(square(t, 8, 255))).Want(201).Map(); again["id"] != white["id"] {
 		t.Errorf("the same picture is another: %v", again)
 	}
-	is("white true, black false, of 2") // the last one that was uploaded is first
+	is("white true, black false, of 2") // the last uploaded one is first
 	me.Do("PATCH", one+"/cover/source", `{"source":"first_book"}`).Want(200)
 	me.Do("PATCH", one+"/cover/source", `{"source":"custom"}`).Want(200)
 	is("white true, black false, of 2")
@@ -156,7 +156,7 @@ func TestPeopleUploadCovers(t *testing.T) {
 		me.Do("POST", one+"/cover", file(square(t, 8, uint8(i)))).Want(201)
 	}
 	me.Do("POST", one+"/cover", file(square(t, 8, 100))).Want(409)
-	me.Do("POST", one+"/cover", file(square(t, 8, 3))).Want(201) // is there already
+	me.Do("POST", one+"/cover", file(square(t, 8, 3))).Want(201) // exists already
 	exec(t, s, "update series_cover set size = $1 where series_id = $2", 1<<30, id)
 	another := "/api/v1/series/" + other.String() + "/cover"
 	me.Do("POST", another, file(square(t, 8, 1))).Want(409)
@@ -166,8 +166,7 @@ func TestPeopleUploadCovers(t *testing.T) {
 	shows(false, "first_book")
 }
 
-// A cover that a plugin names takes the place of the plugin's last one, where there is room; what people have chosen
-// stays.
+// A plugin's cover replaces the plugin's previous one, if there is room; people's choices stay.
 func TestPluginsNameCovers(t *testing.T) {
 	t.Parallel()
 	var database *db.DB

@@ -66,8 +66,7 @@ func TestChangeAndReset(t *testing.T) {
 	}
 }
 
-// Who waits for another's change comes after it, also in the history: it is in the order of the changes, not of the
-// requests.
+// Concurrent changes are serialized; the history is in the order of the changes, not of the requests.
 func TestHistoryIsInTheOrderOfTheChanges(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -115,7 +114,7 @@ func TestList(t *testing.T) {
 		if d["value"] != d["defaultValue"] || d["description"] == "" || d["category"] == "" {
 			t.Errorf("%v", d)
 		}
-		// Every default must be a value that could be written.
+		// Every default must be a valid value.
 		admin.Do("PUT", base+"/"+d["key"].(string), map[string]any{"value": d["defaultValue"]}).Want(200)
 	}
 	m = admin.Do("GET", base+"?category=authentication", nil).Want(200).Map()

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Of several schedulers that find a schedule due at once, one adds its task.
+// If several schedulers find a schedule due at once, one adds the task.
 func TestSeveralSchedulersAddOneTask(t *testing.T) {
 	t.Parallel()
 	const key = "deduplication.cron_schedule"
@@ -34,7 +34,7 @@ func TestSeveralSchedulersAddOneTask(t *testing.T) {
 		}
 		started.Add(int64(n))
 	}
-	due() // it is met
+	due() // it is seen for the first time
 	now = now.Add(24 * time.Hour)
 	holder, err := d.Owner.Pool().Begin(t.Context())
 	if err != nil {

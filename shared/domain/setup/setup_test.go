@@ -127,8 +127,7 @@ func TestSetupRace(t *testing.T) {
 	s := serve(t)
 	second := s.Beside(t, routes(t))
 	ctx := context.Background()
-	// Whoever has seen that there is no user waits at a gate before the row is written: without a lock around
-	// both, all would go through.
+	// Requests that have seen no user wait at a gate before the insert: without a lock around both, all would succeed.
 	if _, err := s.DB.Owner.Pool().Exec(ctx, `create function gate() returns trigger language plpgsql as $$
 			begin perform pg_advisory_xact_lock_shared(42); return new; end $$;
 		create trigger gate before insert on account for each row execute function gate()`); err != nil {
@@ -165,7 +164,7 @@ func TestSetupRace(t *testing.T) {
 		defer mu.Unlock()
 		return len(counts)
 	}
-	for waiting := 0; waiting < 2 && answered() == 0; { // two stand before the insert, unless one has given up
+	for waiting := 0; waiting < 2 && answered() == 0; { // two are before the insert, unless one has failed
 		if err := s.DB.Owner.Pool().QueryRow(ctx, `select count(*) from pg_locks where not granted
 			and database = (select oid from pg_database where datname = current_database())`).Scan(&waiting); err != nil {
 			t.Fatal(err)

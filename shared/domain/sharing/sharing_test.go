@@ -26,7 +26,7 @@ import (
 
 const base = "/api/v1"
 
-// rig is a server, how often it told that somebody may see more or less, and what it told of series.
+// rig is a server that counts bumps and records events of series.
 type rig struct {
 	*testkit.Server
 	t       *testing.T
@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// library adds a library with a series for each title, which has one book.
+// library adds a library with one series per title, each with one book.
 func (r *rig) library(tenant uuid.UUID, titles ...string) (id uuid.UUID, ids map[string]string) {
 	r.t.Helper()
 	id, ids = uuid.New(), map[string]string{}
@@ -74,7 +74,7 @@ func grant(tag, mode string) map[string]any {
 	return map[string]any{"sharingTagId": tag, "accessMode": mode}
 }
 
-// titles are those of a list, with its total.
+// titles returns the titles in a list response, with the total.
 func titles(r *testkit.Response) string {
 	var page struct {
 		Data []struct {
@@ -162,7 +162,7 @@ func TestWhoSeesWhat(t *testing.T) {
 				}
 				u.Do("GET", base+"/series/"+id, nil).Want(status)
 			}
-			if role == "admin" && n < len(of) { // who does not see all of it does not delete it, nor changes it
+			if role == "admin" && n < len(of) { // a user who does not see all of it can neither delete nor change it
 				u.Do("PATCH", base+"/libraries/"+in.String(), map[string]any{"description": "x"}).Want(403)
 				u.Do("DELETE", base+"/libraries/"+in.String(), nil).Want(403)
 			}
@@ -171,7 +171,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	if r.bumps.Load() == 0 || r.updates.Load() != 3 {
 		t.Errorf("%d times told that access has changed, of %d series", r.bumps.Load(), r.updates.Load())
 	}
-	// Who leaves the group, or loses the grant, sees everything again.
+	// A user who leaves the group, or loses the grant, sees everything again.
 	u := r.User(t, "one", "reader")
 	group := base + "/access-groups/" + admin.Do("POST", base+"/access-groups", map[string]any{"name": "Children"}).Want(201).Map()["id"].(string)
 	admin.Do("POST", group+"/grants", grant(adult, "deny")).Want(200)
@@ -203,7 +203,7 @@ func TestWhoSeesWhat(t *testing.T) {
 	free()
 }
 
-// A connection that served somebody from whom series are hidden shows everything to the next, whatever it keeps of
+// A connection that has served a user from whom series are hidden shows everything to the next one, despite cached
 // plans.
 func TestConnectionsAreShared(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestConnectionsAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		for n := range 20 { // more than a plan is made anew for
+		for n := range 20 { // more than the number of custom plans
 			caller, want := &auth.Caller{Tenant: r.One, AccountID: admin.ID}, int64(2)
 			if n%2 == 1 {
 				caller.AccountID, want = some.ID, 1
@@ -340,7 +340,7 @@ func TestSeriesTags(t *testing.T) {
 		if got := titles(admin.Do("POST", base+"/series/list", body)); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
-		if got := titles(r.User(t, "one", "maintainer").Do("POST", base+"/series/list", body)); got != "A B of 2" { // it counts for administrators only
+		if got := titles(r.User(t, "one", "maintainer").Do("POST", base+"/series/list", body)); got != "A B of 2" { // it counts only for administrators
 			t.Errorf("%s by somebody else: %s", path, got)
 		}
 	}
@@ -353,7 +353,7 @@ func TestSeriesTags(t *testing.T) {
 	if got := admin.Do("GET", base+"/admin/sharing-tags/"+kids, nil).Want(200).Map(); got["seriesCount"] != 1.0 {
 		t.Errorf("the tag: %v", got)
 	}
-	// Who hides a series from themselves is told what it has, and no more from then on.
+	// A user who hides a series from themselves gets its tags in the response, and nothing from then on.
 	hides := r.User(t, "one", "admin")
 	admin.Do("PUT", base+"/users/"+hides.ID.String()+"/sharing-tags", grant(adult, "deny")).Want(200)
 	other := base + "/series/" + of["B"] + "/sharing-tags"
@@ -367,7 +367,7 @@ func TestSeriesTags(t *testing.T) {
 	if got := titles(admin.Do("GET", other, nil)); got != "adult of 1" {
 		t.Errorf("what is hidden was changed: %s", got)
 	}
-	// What somebody replaces by what is hidden from them is there afterwards, though they do not see it.
+	// A user may replace tags by ones that hide the series from them: the tags are stored.
 	teens := r.tag(admin, "Teens")
 	sees := r.User(t, "one", "admin")
 	admin.Do("PUT", base+"/users/"+sees.ID.String()+"/sharing-tags", grant(kids, "allow")).Want(200)
@@ -442,7 +442,7 @@ func TestGrants(t *testing.T) {
 		!strings.HasPrefix(shown(m, "grants"), "Kids ") || len(m["oidcMappings"].([]any)) != 0 {
 		t.Errorf("group: %v", m)
 	}
-	// All join, or none.
+	// All are added, or none.
 	stranger := uuid.NewString()
 	other := r.User(t, "one", "reader")
 	admin.Do("POST", groups[0]+"/members", map[string]any{"userIds": []string{other.ID.String(), stranger}}).Want(404)

@@ -20,7 +20,7 @@ func (r *rig) group(admin *testkit.Client, name string, members ...*testkit.Clie
 	return path
 }
 
-// said are the grants of an answer: tags, modes, and who says so.
+// said returns the grants in a response: tags, modes, and origins.
 func said(r *testkit.Response) string {
 	r.Want(200)
 	var m struct {
@@ -46,13 +46,13 @@ func said(r *testkit.Response) string {
 	return strings.Join(out, ", ")
 }
 
-// What is said of one user or group is shown of no other, and taking it back leaves what others have.
+// Grants of one user or group do not appear for another, and removing one does not affect the others.
 func TestWhoseGrants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	admin := r.User(t, "one", "admin")
 	ann, bob := r.User(t, "one", "reader"), r.User(t, "one", "reader")
-	r.DB.Exec(t, "update account set username = 'ann' where id = $1", bob.ID) // so that the order of names is not that of ids by chance
+	r.DB.Exec(t, "update account set username = 'ann' where id = $1", bob.ID) // so that the order of names differs from that of ids
 	r.DB.Exec(t, "update account set username = 'Zoe' where id = $1", ann.ID)
 	kids, adult := r.tag(admin, "Kids"), r.tag(admin, "adult")
 	of := func(u *testkit.Client) string { return base + "/users/" + u.ID.String() }
@@ -92,7 +92,7 @@ func TestWhoseGrants(t *testing.T) {
 	}
 	is("members by name", members(friends), "ann Zoe ")
 
-	// Taken back of one, it stays with the others.
+	// Removed from one, it stays with the others.
 	admin.Do("DELETE", of(ann)+"/sharing-tags/"+kids, nil).Want(204)
 	is("what is left to Ann", said(admin.Do("GET", of(ann)+"/sharing-tags", nil)), "adult deny")
 	is("what is left to Bob", said(admin.Do("GET", of(bob)+"/sharing-tags", nil)), "Kids deny")
@@ -105,7 +105,7 @@ func TestWhoseGrants(t *testing.T) {
 	is("Ann's groups now", titles(admin.Do("GET", of(ann)+"/access-groups", nil)), "family of 1")
 }
 
-// Each change of what somebody may see is told once, and nothing that changes nothing of it.
+// Each change of visibility is published once; changes without effect are not.
 func TestEachChangeIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -151,7 +151,7 @@ func TestEachChangeIsTold(t *testing.T) {
 	}
 }
 
-// An administrator who adds a member whom an identity provider brought makes the membership theirs: it stays.
+// An administrator who adds a member that came from an identity provider makes the membership manual: it stays.
 func TestMembersBecomeManual(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -170,7 +170,7 @@ func TestMembersBecomeManual(t *testing.T) {
 	}
 }
 
-// Who adds the last one that there is room for waits for who does so at the same time.
+// Concurrent additions are serialized, so the limit holds.
 func TestBoundsHoldAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

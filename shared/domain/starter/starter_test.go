@@ -28,7 +28,7 @@ const base = "/api/v1"
 
 type object = map[string]any
 
-// rig has a library with a series of one book, in each tenant, and a plugin in the first.
+// rig has a library with a series of one book in each tenant, and a plugin in the first.
 type rig struct {
 	*testkit.Server
 	library, series, book, plugin uuid.UUID
@@ -71,7 +71,7 @@ func (r *rig) tasks(t *testing.T, where string) (n int) {
 	return n
 }
 
-// What is started by its type is what its own operation starts, and is not started a second time.
+// A task started by type is the same as through its own operation, and is not started twice.
 func TestSameTaskAsItsOwnOperation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -97,7 +97,7 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 		{"plugin_auto_match", `"pluginId":"{p}","seriesId":"{s}","sourceScope":null`, "", "", ""},
 		{"purge_deleted", `"libraryId":"{l}"`, "DELETE", "/libraries/{l}/purge-deleted", ""},
 	} {
-		r.DB.Exec(t, "delete from task where type = 'scan_library'") // while one is unfinished nothing is purged
+		r.DB.Exec(t, "delete from task where type = 'scan_library'") // nothing is purged while a scan is unfinished
 		fill := strings.NewReplacer("{l}", r.library.String(), "{s}", r.series.String(), "{b}", r.book.String(), "{p}", r.plugin.String())
 		body := `{"task_type":{"type":"` + c.typ + `"`
 		if c.more != "" {
@@ -122,7 +122,7 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 	if got := me.Do("POST", base+"/tasks", `{"taskType":{"type":"find_duplicates"}}`).Want(200).Map()["taskId"].(string); !strings.Contains(string(me.Do("POST", base+"/duplicates/scan", nil).Want(409).Body), got) {
 		t.Errorf("the operation does not know of %s", got)
 	}
-	if r.events != 1 { // of the scan, once
+	if r.events != 1 { // for the scan, once
 		t.Errorf("told of %d", r.events)
 	}
 	for _, c := range []string{`"seriesId":"{s}","type":"reprocess_series_title","dryRun":true`, `"seriesIds":["{s}"],"type":"reprocess_series_titles"`, `"libraryId":"{l}","type":"reprocess_series_titles"`} {
@@ -182,7 +182,7 @@ func TestWhenAndHowUrgently(t *testing.T) {
 			t.Errorf("%v: one that waits for its time keeps it from running now", typ)
 		}
 	}
-	// There is an end to how many wait for their time, but not to what is to run now.
+	// The number of scheduled tasks is limited, that of immediate ones is not.
 	r.DB.Exec(t, "insert into task (tenant_id, id, type, priority, scheduled_for) select $1, gen_random_uuid(), 'analyze_series', 1000, now() + interval '1 hour' from generate_series(1, 1000)", r.One)
 	body := object{"taskType": object{"type": "analyze_library", "libraryId": r.library}, "scheduledFor": time.Now().Add(time.Hour)}
 	me.Do("POST", base+"/tasks", body).Want(409)
@@ -190,7 +190,7 @@ func TestWhenAndHowUrgently(t *testing.T) {
 	me.Do("POST", base+"/tasks", body).Want(200)
 }
 
-// A job and the aliases of tracked series are about all series, unless some are named.
+// A job and the aliases of tracked series apply to all series, unless some are given.
 func TestJobAndAliases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -217,7 +217,7 @@ func TestJobAndAliases(t *testing.T) {
 			t.Errorf("no task for %s", whole)
 		}
 	}
-	// What is hidden is not among the series.
+	// Hidden series are ignored.
 	limited.Do("POST", base+"/tasks", `{"taskType":{"type":"backfill_tracking_from_metadata","seriesIds":["`+r.series.String()+`"]}}`).Want(200)
 	if r.tasks(t, "type = 'backfill_tracking_from_metadata' and params = '{\"seriesIds\": []}'") != 1 {
 		t.Error("a hidden series is named")
@@ -275,10 +275,10 @@ func TestRefusedTasks(t *testing.T) {
 	if n := r.tasks(t, "true"); n != 0 {
 		t.Errorf("%d tasks were started", n)
 	}
-	key.Do("POST", base+"/tasks", `{"taskType":{"type":"generate_thumbnails"}}`).Want(200) // whose own operation needs nothing else
+	key.Do("POST", base+"/tasks", `{"taskType":{"type":"generate_thumbnails"}}`).Want(200) // its own operation needs no further permission
 	r.Key(t, me, auth.SeriesWrite).Do("POST", base+"/tasks", `{"taskType":{"type":"analyze_series","seriesId":"`+r.series.String()+`"}}`).Want(403)
 
-	// Who does not see every series starts nothing that is about all of a library.
+	// A user who does not see every series cannot start tasks for a whole library.
 	limited, tag := r.User(t, "one", "admin"), uuid.New()
 	r.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'for some')", r.One, tag)
 	r.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'allow')", r.One, tag, limited.ID)

@@ -17,7 +17,7 @@ import (
 
 const at = "/api/v1/reading-stats"
 
-// shelf is two series with two books each: a1, a2 and b1, b2; those of B are EPUBs.
+// shelf creates two series with two books each: a1, a2 and b1, b2; those of B are EPUBs.
 func shelf(t *testing.T, s *testkit.Server) map[string]uuid.UUID {
 	out, library := map[string]uuid.UUID{}, uuid.New()
 	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
@@ -37,12 +37,12 @@ func shelf(t *testing.T, s *testkit.Server) map[string]uuid.UUID {
 	return out
 }
 
-// session is one as clients send it.
+// session returns a session as clients send it.
 func session(book uuid.UUID, kind, device, from, to, more string) string {
 	return fmt.Sprintf(`{"id":%q,"bookId":%q,"kind":%q,"deviceId":%q,"clientStartedAt":%q,"clientEndedAt":%q%s}`, uuid.New(), book, kind, device, from, to, more)
 }
 
-// line is a member of the answer, as sessions, total, measured and inferred milliseconds, pages and finished books.
+// line formats a part of the response: sessions, total, measured and inferred milliseconds, pages and finished books.
 func line(v any) string {
 	m := v.(map[string]any)
 	d := m["duration"].(map[string]any)
@@ -65,14 +65,14 @@ func TestStatistics(t *testing.T) {
 		session(of["a1"], "completed", "tab", "2024-05-07T23:30:00Z", "2024-05-07T23:59:59Z", `,"activeDurationMs":60000,"pagesRead":10,"deviceName":"Tablet"`),
 		session(of["b1"], "progress", "phone", "2024-05-12T10:00:00Z", "2024-05-12T10:10:00Z", `,"toPage":3`),
 		session(of["b2"], "completed", "phone", "2024-06-03T10:00:00Z", "2024-06-03T10:10:00Z", `,"pagesRead":7`),
-		session(of["b2"], "progress", "phone", "2024-06-04T10:00:00Z", "2024-06-04T10:10:00Z", `,"activeDurationMs":0,"toPage":1`), // nothing happened
+		session(of["b2"], "progress", "phone", "2024-06-04T10:00:00Z", "2024-06-04T10:10:00Z", `,"activeDurationMs":0,"toPage":1`), // without activity
 		session(of["b2"], "reset", "phone", "2024-06-05T10:00:00Z", "2024-06-05T10:00:00Z", ""),
 	}
 	for _, c := range []*testkit.Client{me, other} {
 		if got := c.Do("POST", "/api/v1/reading-sessions", `{"sessions":[`+strings.Join(sessions, ",")+`]}`).Want(200).Map(); len(got["accepted"].([]any)) != len(sessions) {
 			t.Fatalf("recorded: %v", got)
 		}
-		sessions = sessions[:1] // all that the other one reads
+		sessions = sessions[:1] // the only session of the other user
 	}
 	s.DB.Exec(t, `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, implied) values
 		($1, $2, gen_random_uuid(), $3, 1, 'progress', 'web', '2024-05-06T12:00:00Z', '2024-05-06T12:00:40Z', 5, true),
@@ -148,8 +148,8 @@ func TestStatistics(t *testing.T) {
 	s.Key(t, me, auth.ProgressRead).Do("GET", at, nil).Want(200)
 }
 
-// A span begins with its first moment and ends before its last; who finished a book did so with the device that said so
-// first, at that reading.
+// A period includes its start and excludes its end; a completion belongs to the device that reported it first, in that
+// reading.
 func TestBordersOfASpan(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, statistic.Routes)

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/strategy"
 )
 
-// The examples of the documentation are run, every line of every block.
+// Every line of every example in the documentation is run.
 func TestDocumentedExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/library.md")
@@ -23,7 +23,7 @@ func TestDocumentedExamples(t *testing.T) {
 		head, body, _ := strings.Cut(block, "\n")
 		what, rest, ok := strings.Cut(head, " ")
 		if !ok {
-			continue // the end of a block
+			continue // end of a block
 		}
 		name, config, _ := strings.Cut(rest, " ")
 		o := strategy.Options{Series: "series_volume", Book: "filename", Number: "file_order"}
@@ -60,12 +60,12 @@ func TestDocumentedExamples(t *testing.T) {
 			seen[what+" "+name], lines = true, lines+1
 		}
 	}
-	if len(seen) != 6+4+4 || lines < 50 { // series_name has no example of one file: TestTitle
+	if len(seen) != 6+4+4 || lines < 50 { // series_name has no example for one file: see TestTitle
 		t.Errorf("%d strategies with %d examples: %v", len(seen), lines, seen)
 	}
 }
 
-// example reads "key <title; number; volume>".
+// example parses "key <title; number; volume>".
 func example(t *testing.T, s string) (string, *strategy.Meta) {
 	key, rest, ok := strings.Cut(s, " <")
 	if !ok {

@@ -33,7 +33,7 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-// The series of files in different folders are one where the name makes them so, and their path is stable.
+// Files in different folders belong to one series if the names match, and its path is stable.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	set, bad := strategy.New(strategy.Options{Series: "flat", Book: "filename", Number: "smart"})
@@ -67,7 +67,7 @@ func TestPlaces(t *testing.T) {
 	if m := set.Read("Saga/07/a.cbz", nil); m.Volume == nil || *m.Volume != 7 {
 		t.Errorf("%+v", m)
 	}
-	if m := set.Read("Saga/9781421582849/a.cbz", nil); m.Volume != nil { // no number of a volume, nor one that can be stored
+	if m := set.Read("Saga/9781421582849/a.cbz", nil); m.Volume != nil { // not a volume number, nor one that can be stored
 		t.Errorf("volume %d", *m.Volume)
 	}
 }
@@ -123,7 +123,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// What the examples of the documentation leave out.
+// Cases beyond the examples in the documentation.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	const numbers = `{"pattern":"(?P<volume>-?\\d+)x(?P<chapter>\\S*)"}`
@@ -183,7 +183,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// An expression may be as long as it is, but not by repetition.
+// An expression may be long, but not expand by repetition.
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]bool{
@@ -195,7 +195,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// What a set depends on besides the file.
+// What a set needs besides the file.
 func TestSetNeeds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -233,7 +233,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// No key makes a strategy fail or name nothing.
+// No key makes a strategy fail, or yields an empty name.
 func FuzzRead(f *testing.F) {
 	var sets []*strategy.Set
 	for _, o := range []strategy.Options{

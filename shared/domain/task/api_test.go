@@ -151,7 +151,7 @@ func TestCancel(t *testing.T) {
 	finished := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &scan})
 	other := add(t, s, s.One, task.Spec{Type: task.AnalyzeSeries})
 	failed := add(t, s, s.One, task.Spec{Type: task.AnalyzeLibrary})
-	left := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &failed}) // goes on
+	left := add(t, s, s.One, task.Spec{Type: task.AnalyzeBooks, ParentID: &failed}) // continues
 	exec(t, s, "update task set status = 'running', started_at = now(), lease_epoch = 1, open_children = 2 where id in ($1, $2)", scan, child)
 	exec(t, s, "update task set status = 'completed', completed_at = now() where id = $1", finished)
 	exec(t, s, "update task set status = 'failed', completed_at = now() where id = $1", failed)
@@ -165,7 +165,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s: %v, want %s", got["taskType"], got, want)
 		}
 	}
-	// Listeners know the child that runs, but none that waits.
+	// Listeners know the running child, but no pending one.
 	if got, want := p.String(), "task_progress analyze_books cancelled, task_progress scan_library cancelled, scan_progress cancelled 7"; got != want {
 		t.Errorf("events %q, want %q", got, want)
 	}
@@ -208,7 +208,7 @@ func TestCancelledChildEndsItsWaitingParent(t *testing.T) {
 	}
 }
 
-// endingChildren is a running task whose 20 children end at the same time.
+// endingChildren creates a running task whose 20 children end at the same time.
 func endingChildren(t *testing.T, s *testkit.Server, wg *sync.WaitGroup) (parent uuid.UUID) {
 	t.Helper()
 	parent = add(t, s, s.One, task.Spec{Type: task.ScanLibrary})
@@ -228,7 +228,7 @@ func endingChildren(t *testing.T, s *testkit.Server, wg *sync.WaitGroup) (parent
 	return parent
 }
 
-// Children that end, and are added, while their parent is cancelled must neither block nor survive it.
+// Children that end or are added while their parent is cancelled must neither block nor survive it.
 func TestCancelBesideWorkers(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -313,7 +313,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// The newest scan of each library stays, however old it is.
+// The newest scan of each library is kept, however old.
 func TestLastScanIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -346,8 +346,7 @@ func TestLastScanIsKept(t *testing.T) {
 	kept()
 }
 
-// The last scan of a whole library that came to its end is kept, too, whatever came after it: files that have moved
-// since are found by it.
+// The last completed scan of a whole library is kept, too, whatever followed: moved files are found since that one.
 func TestLastWholeScanIsKept(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -372,8 +371,7 @@ type scanned struct {
 	Path string `json:"path,omitempty"`
 }
 
-// Whoever does not see every series is shown no task of one that is hidden or gone, nor of a book: not even its name is
-// left to say whether they would have seen it.
+// A user who does not see every series gets no task of a hidden or deleted series, nor of a book.
 func TestTasksOfTheHidden(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)
@@ -414,7 +412,7 @@ func TestTasksOfTheHidden(t *testing.T) {
 	}
 }
 
-// What a task does for a user is for them and administrators: others see that there is one.
+// Only the user and administrators see the details of a task for a user; others see that it exists.
 func TestPersonalTasks(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What a worker tells of a task that was cancelled just before is not the last that listeners hear of it.
+// A worker's event for a task that was just cancelled is not the last event that listeners get.
 func TestProgressAfterTheCancellation(t *testing.T) {
 	t.Parallel()
 	for name, child := range map[string]bool{"of the task": false, "of its parent": true} {

@@ -64,7 +64,7 @@ func TestNoTaskIsClaimedTwice(t *testing.T) {
 	}
 }
 
-// Each message comes four times, to 32 receivers.
+// Each message arrives four times, at 32 receivers.
 func TestNoMessageRunsATaskTwice(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -121,7 +121,7 @@ func TestNoMessageRunsATaskTwice(t *testing.T) {
 	}
 }
 
-// A tenant with 100,000 pending tasks beside one with ten: both get workers in turn, and claiming stays quick.
+// A tenant with 100,000 pending tasks and one with ten get workers in turn, and claiming stays fast.
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -147,7 +147,8 @@ func TestClaimsAreFair(t *testing.T) {
 		t.Errorf("of the first 20 claims %d went to the big tenant, %d to the small one", n[big], n[small])
 	}
 	t.Logf("slowest claim of two tasks beside 100,000 pending: %s", slowest)
-	// Both ways of choosing read a few pages for each task they change, whatever waits; the tasks fill 2,000.
+	// Both ways of choosing read a few pages per task that they change, regardless of the backlog; the tasks fill 2,000
+	// pages.
 	for _, sql := range []string{"select * from app.claim_task('w', '1 minute')", "select app.next_to_send(21, '1 minute')"} {
 		if n := pagesRead(t, d, big, sql); n > 1000 {
 			t.Errorf("%s reads %d pages", sql, n)
@@ -155,14 +156,14 @@ func TestClaimsAreFair(t *testing.T) {
 			t.Logf("%s reads %d pages", sql, n)
 		}
 	}
-	more, err := claim(ctx, d.System, "w", time.Minute, 5) // nobody else waits: the rest is the big one's
+	more, err := claim(ctx, d.System, "w", time.Minute, 5) // nobody else waits: the big tenant gets the rest
 	must(t, err)
 	if len(more) != 5 || more[0].Tenant != big {
 		t.Errorf("%v", more)
 	}
 }
 
-// A task that failed is tried again when its time has come, however it reaches a worker.
+// A failed task is retried when it is due, however it reaches a worker.
 func TestTasksThatAreNotDueWait(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -212,7 +213,7 @@ func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	if err != nil || len(second) != 1 || second[0].Epoch != first[0].Epoch+1 {
 		t.Fatal(second, err)
 	}
-	// What the first worker still writes has no effect, and its end is not recorded.
+	// Later writes of the first worker have no effect, and its end is not recorded.
 	_, err = db.Exec(db.In(ctx, first[0].Scope()), d.App, "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/late', 'x')")
 	if !db.ErrLost(err) {
 		t.Errorf("a late write: %v", err)
@@ -231,7 +232,7 @@ func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	}
 }
 
-// Who listens hears of the tasks that end because their worker has died, and of those that only waited for them.
+// Events are published for tasks that end because their worker died, and for those that only waited for them.
 func TestDeadWorkersEndsAreTold(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -267,7 +268,7 @@ func TestDeadWorkersEndsAreTold(t *testing.T) {
 	}
 }
 
-// What a round has ended is told also where the rest of it fails.
+// The events of a round are published even if the rest of it fails.
 func TestDeadWorkersEndsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -318,7 +319,7 @@ func TestParentWaitsForChildren(t *testing.T) {
 	}
 }
 
-// family adds a parent with children, all claimed, and returns them: the parent first.
+// family adds a parent with children, all claimed, and returns them, parent first.
 func family(t *testing.T, d *testkit.Databases, tenant uuid.UUID, children int) []Held {
 	t.Helper()
 	var b pgx.Batch
@@ -337,13 +338,13 @@ func family(t *testing.T, d *testkit.Databases, tenant uuid.UUID, children int) 
 	return all
 }
 
-// Children that are being added while a rescue counts them stay counted.
+// Children that are added while a rescue counts them stay counted.
 func TestRescueBesideNewChildren(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
 	ctx := context.Background()
 	all := family(t, d, d.Tenant(t, "one"), 2)
-	exec(t, d, "update task set open_children = 3 where id = $1", all[0].ID) // a child ended of which the parent was not told
+	exec(t, d, "update task set open_children = 3 where id = $1", all[0].ID) // a child has ended without decrementing the parent's count
 	fanout, err := d.Owner.Pool().Begin(ctx)
 	must(t, err)
 	defer func() { _ = fanout.Rollback(ctx) }()
@@ -357,7 +358,7 @@ func TestRescueBesideNewChildren(t *testing.T) {
 	}
 }
 
-// A parent that failed for good waits, when it is tried again, for the children that still run.
+// A permanently failed parent that is retried waits for its children that still run.
 func TestRetryBesideOldChildren(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -385,7 +386,8 @@ func TestRetryBesideOldChildren(t *testing.T) {
 	}
 }
 
-// A beat that is on its way when a task ends gives it no lease again: it would be rescued and run once more.
+// A beat that is in flight when a task ends does not renew its lease: otherwise the task would be rescued and run
+// again.
 func TestBeatAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -405,7 +407,7 @@ func TestBeatAfterTheEnd(t *testing.T) {
 	}
 }
 
-// pagesRead counts the pages that a statement touches in a tenant.
+// pagesRead counts the pages that a statement reads in a tenant.
 func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
 	t.Helper()
 	must(t, d.System.Tx(db.In(context.Background(), db.Tenant(tenant)), func(ctx context.Context, tx pgx.Tx) error {
@@ -431,8 +433,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A parent that is written to this moment, or held for ever by a worker whose machine is gone, is left for the next
-// round.
+// A parent that is locked, possibly forever by a worker whose machine is gone, is left for the next round.
 func TestRescueBesideAParentThatIsHeld(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -47,7 +47,7 @@ func count(t *testing.T, d *testkit.Databases, where string, args ...any) (n int
 	return n
 }
 
-// worker is a runner whose tasks of type analyze_books do what work says.
+// worker returns a runner that handles analyze_books tasks by work.
 func worker(d *testkit.Databases, work Handler) *Runner {
 	return &Runner{System: d.System, Worker: "w", Slots: 4, Poll: 50 * time.Millisecond, Lease: 10 * time.Second,
 		Publish:  func(context.Context, uuid.UUID, ...events.Event) {},
@@ -64,7 +64,7 @@ func TestWindow(t *testing.T) {
 	add(t, d, small, 2)
 	p := dispatcher(t, s, 8, time.Hour)
 	var at sync.WaitGroup
-	for range 6 { // at the same time: together no more than one
+	for range 6 { // concurrently: together at most one window
 		at.Go(func() { must(t, p.Dispatch(ctx, d.App, big)) })
 	}
 	at.Wait()
@@ -72,7 +72,7 @@ func TestWindow(t *testing.T) {
 	if n, _ := s.Len("tasks"); n != 10 || count(t, d, "queued_at is not null") != 10 {
 		t.Fatalf("%d messages, want a window of 8 and 2", n)
 	}
-	// Each end sends the next.
+	// Each end sends the next one.
 	r := worker(d, nothing)
 	r.Added = p.To(d.System)
 	for done := 0; done < 32; {
@@ -95,7 +95,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Sends are lost after commit.
+// Messages are lost after commit.
 func TestLostMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestLostMessages(t *testing.T) {
 			for range 100 {
 				add(t, d, tenant, 1)
 				started := time.Now()
-				p.To(d.App)(ctx, tenant) // what an operation does after commit: it never fails
+				p.To(d.App)(ctx, tenant) // what an operation does after commit; it never fails
 				if took := time.Since(started); took > 2*dispatchTime {
 					t.Fatalf("adding a task took %s", took)
 				}
@@ -156,7 +156,7 @@ func TestForgedMessages(t *testing.T) {
 	r := worker(d, func(context.Context, Held) (any, error) { ran++; return nil, nil })
 	for _, body := range []string{
 		"", "x", "null", "[]", "{}", `{"tenant":"x","task":"y"}`, `{"tenant":"` + one.String() + `"}`,
-		message{two, id}.String(),         // another tenant's name on a task
+		message{two, id}.String(),         // another tenant's id for a task
 		message{uuid.New(), id}.String(),  // no tenant
 		message{one, uuid.New()}.String(), // no task
 		message{one, id}.String() + `{}`,
@@ -174,7 +174,7 @@ func TestForgedMessages(t *testing.T) {
 		t.Fatalf("a forged message ran %d tasks or changed one", ran)
 	}
 	must(t, r.Take(ctx, message{one, id}.String()))
-	must(t, r.Take(ctx, message{one, id}.String())) // once more: it has ended
+	must(t, r.Take(ctx, message{one, id}.String())) // repeated: it has ended
 	must(t, r.GiveUp(ctx, message{one, id}.String(), 5))
 	if ran != 1 || count(t, d, "status = 'completed'") != 1 {
 		t.Errorf("the true message ran %d tasks", ran)
@@ -196,7 +196,7 @@ func TestDeadLetters(t *testing.T) {
 	r := worker(d, nothing)
 	r.ScanEnded = func(_ context.Context, _, id uuid.UUID) { scans = append(scans, id) }
 	exec(t, d, "update task set status = 'running', lease_until = now() + interval '1 minute' where id = $1", child)
-	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6)) // a worker has it
+	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6)) // a worker holds it
 	if n := count(t, d, "id = $1 and status = 'running'", child); n != 1 {
 		t.Fatal("a task was failed under its worker")
 	}
@@ -212,7 +212,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// Everybody who may listen is told that a task failed: no stack of the program, and nothing that was in its hands.
+// All listeners get the error of a task: it contains no stack trace, and no data.
 func TestCauseIsForTheLog(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -249,7 +249,7 @@ func TestCauseIsForTheLog(t *testing.T) {
 
 func second(_ int64, err error) error { return err }
 
-// The reason of a failure is one line.
+// The error of a task is one line.
 func TestReasonIsOneLine(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -282,12 +282,12 @@ func TestMessageOfADeadWorkersTask(t *testing.T) {
 	must(t, err)
 	body := message{tenant, held[0].ID}.String()
 	r := worker(d, nothing)
-	must(t, r.Take(ctx, body)) // it may be alive
+	must(t, r.Take(ctx, body)) // its worker may be alive
 	if count(t, d, "status = 'running' and locked_by = 'dead'") != 1 {
 		t.Fatal("a task was taken from its holder")
 	}
 	for _, why := range []string{"lease_until = null, done = true",
-		"lease_until = now() - interval '1 second', done = false, max_attempts = 1"} { // it waits for its children; no attempt is left
+		"lease_until = now() - interval '1 second', done = false, max_attempts = 1"} { // it waits for its children; no attempts are left
 		exec(t, d, "update task set "+why)
 		must(t, r.Take(ctx, body))
 		if count(t, d, "status = 'running' and lease_epoch = 1") != 1 {
@@ -348,7 +348,7 @@ func TestScanQuota(t *testing.T) {
 	}
 	exec(t, d, "update task set queued_at = null")
 	var claimers sync.WaitGroup
-	for i := range 12 { // from the table and by name, at once
+	for i := range 12 { // from the table and by id, concurrently
 		claimers.Go(func() {
 			var err error
 			if i%2 == 0 {
@@ -365,12 +365,12 @@ func TestScanQuota(t *testing.T) {
 	if n := count(t, d, "type = 'scan_library' and status = 'running'"); n > 2 || n == 0 {
 		t.Errorf("%d scans run at once", n)
 	}
-	testkit.Eventually(t, 5*time.Second, func() bool { // who found the turn taken comes again
+	testkit.Eventually(t, 5*time.Second, func() bool { // a rejected message comes again
 		_, err := claim(ctx, d.System, "w", time.Minute, 3)
 		must(t, err)
 		return count(t, d, "type = 'scan_library' and status = 'running'") == 2 && count(t, d, "type <> 'scan_library' and status = 'running'") == 1
 	})
-	exec(t, d, "update task set done = true where type = 'scan_library' and status = 'running'") // waiting for their parts they still run
+	exec(t, d, "update task set done = true where type = 'scan_library' and status = 'running'") // while they wait for children they still run
 	if held, err := claim(ctx, d.System, "w", time.Minute, 3); err != nil || len(held) != 0 {
 		t.Errorf("%v %v", held, err)
 	}
@@ -380,7 +380,7 @@ func TestScanQuota(t *testing.T) {
 	}
 }
 
-// Nobody makes room for a scan that its tenant's limit holds back.
+// No task makes room for a scan that its tenant's limit holds back.
 func TestRoomForScans(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -405,8 +405,8 @@ func TestRoomForScans(t *testing.T) {
 	}
 }
 
-// Of the tenant with the most slots the task that has run longest makes room: when every slot is taken, and another
-// waits.
+// If every slot is taken and another tenant waits, the longest-running task of the tenant with the most slots makes
+// room.
 func TestWhoMakesRoom(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -421,7 +421,7 @@ func TestWhoMakesRoom(t *testing.T) {
 		{4, time.Minute, time.Minute, waits, "older"},
 		{5, time.Minute, time.Minute, waits, ""},
 		{4, 24 * time.Hour, time.Minute, waits, ""},
-		{4, time.Minute, 0, waits, ""}, // somebody who is free takes it
+		{4, time.Minute, 0, waits, ""}, // a free worker takes it
 		{4, time.Minute, time.Minute, other, ""},
 		{4, time.Minute, time.Minute, most, ""},
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The database ends a deadlock at the cost of who found it: the end of a task is recorded all the same, at once.
+// The database aborts a transaction of a deadlock: the end of a task is recorded anyway, immediately.
 func TestFinishAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -23,7 +23,7 @@ func TestFinishAfterADeadlock(t *testing.T) {
 	config, err := pgx.ParseConfig(testkit.Superuser(t))
 	must(t, err)
 	config.Database = d.Owner.Pool().Config().ConnConfig.Database
-	config.RuntimeParams["deadlock_timeout"] = "1min" // so that it is not this one that finds the deadlock
+	config.RuntimeParams["deadlock_timeout"] = "1min" // so that another transaction is aborted
 	conn, err := pgx.ConnectConfig(ctx, config)
 	must(t, err)
 	defer conn.Close(context.Background())
@@ -53,7 +53,8 @@ func TestFinishAfterADeadlock(t *testing.T) {
 	}
 }
 
-// Who gives a task back keeps its place, and takes it neither from the next worker nor from children that it waits for.
+// A task that is given back keeps its checkpoint, and does not disturb its next worker or the children that it waits
+// for.
 func TestGiveBack(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()

@@ -46,7 +46,7 @@ func TestNuke(t *testing.T) {
 	}
 }
 
-// Workers that end children and add some while everything is deleted: nothing blocks, and nothing is left.
+// Workers end children and add some while everything is deleted: nothing blocks, and nothing is left.
 func TestNukeBesideWorkers(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

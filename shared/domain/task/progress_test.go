@@ -15,8 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What the events of a task's run say of its progress, as listeners read it: counts and a text from the first to the
-// last, also where a run goes on with what another one has begun.
+// Every event of a task has progress and a message, from the first to the last, also when a run continues another one.
 func TestEveryEventTellsProgress(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()
@@ -75,7 +74,7 @@ func TestEveryEventTellsProgress(t *testing.T) {
 		`{"current":42,"total":100,"message":"Scanning the library: 42 of 100 files, completed"}`)
 }
 
-// Every type has words of its own; a type of another version, which a list may show, its name.
+// Every type has its own message; a type of another version shows its name.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	for typ := range priorities {

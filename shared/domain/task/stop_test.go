@@ -16,12 +16,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// late passes connections on to address, but what is answered with mark in it only once goAhead is closed.
+// late forwards connections to address, but delays responses that contain mark until goAhead is closed.
 func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	t.Cleanup(func() { _ = l.Close() }) // it ends the loop below
+	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
 	go func() {
 		for {
 			in, err := l.Accept()
@@ -30,7 +30,7 @@ func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at strin
 			}
 			out, err := net.Dial("tcp", address)
 			if err != nil {
-				_ = in.Close() // the client sees that
+				_ = in.Close() // the client notices
 				continue
 			}
 			go func() {
@@ -54,7 +54,8 @@ func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at strin
 	return l.Addr().String()
 }
 
-// A task whose claim is under way when its worker stops is given back, not left with a worker that does not know of it.
+// A task whose claim is in flight when its worker stops is given back, and does not stay with a worker that does not
+// know it.
 func TestClaimWhileStopping(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -84,7 +85,8 @@ func TestClaimWhileStopping(t *testing.T) {
 	}
 }
 
-// A database that does not answer once does not end the renewing of leases: others would be given the worker's tasks.
+// One request without a response from the database does not end the renewal of leases: otherwise the worker's tasks
+// would be claimed by others.
 func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -111,6 +113,6 @@ func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() bool {
 		var until time.Time
 		must(t, d.Owner.Pool().QueryRow(ctx, "select lease_until from task").Scan(&until))
-		return until.Sub(started) > lease+2*time.Second // since it was renewed again and again
+		return until.Sub(started) > lease+2*time.Second // it was renewed repeatedly
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A worker whose task is unlocked and which claims it again at once: the first run stops, and the second one, under its
-// own lease, is neither stopped with it nor forgotten.
+// A worker whose task is unlocked claims it again at once: the first run stops, and the second one, with its own lease,
+// is neither stopped nor forgotten.
 func TestUnlockedTaskOfTheSameWorker(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -24,7 +24,7 @@ func TestUnlockedTaskOfTheSameWorker(t *testing.T) {
 	starts, stop := make(chan start, 2), make(chan struct{})
 	r := worker(d, func(ctx context.Context, h Held) (any, error) {
 		starts <- start{ctx, h}
-		if h.Epoch == 1 { // stops as soon as it is told to
+		if h.Epoch == 1 { // stops as soon as told
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
@@ -45,7 +45,7 @@ func TestUnlockedTaskOfTheSameWorker(t *testing.T) {
 		t.Errorf("the second run: %+v", second.h)
 	}
 	<-first.ctx.Done()
-	// Its lease is renewed after the first run has gone.
+	// Its lease is renewed after the first run has ended.
 	var until time.Time
 	must(t, d.Owner.Pool().QueryRow(ctx, "select lease_until from task").Scan(&until))
 	for range 2 {

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 )
 
-// books are some of a series of its own, by title.
+// books creates books in a series of their own, by title.
 func (r *rig) books(tenant uuid.UUID, titles ...string) map[string]string {
 	r.t.Helper()
 	out, series := map[string]string{}, r.series(tenant, "Of "+strings.Join(titles, " "))
@@ -28,7 +28,7 @@ func (r *rig) books(tenant uuid.UUID, titles ...string) map[string]string {
 	return out
 }
 
-// toldOfBooks is how many events there were since it was asked last; each must be of a book and name the field.
+// toldOfBooks counts the events since the last call; each must be of a book and name the field.
 func (r *rig) toldOfBooks(field string) int {
 	r.t.Helper()
 	r.mu.Lock()
@@ -59,7 +59,7 @@ func TestTermsOfBooks(t *testing.T) {
 		}
 		me.Do("POST", at("B"), `{"name":"space "}`).Want(201)
 		r.is(reader.Do("GET", at("B")+"?pageSize=2&page=2", nil), "Ärger 0, of 3")
-		if n := r.toldOfBooks(kind); n != 3 { // the same again is none
+		if n := r.toldOfBooks(kind); n != 3 { // repeated ones have no event
 			t.Errorf("three changes told of %d", n)
 		}
 		var fresh int
@@ -94,13 +94,13 @@ func TestTermsOfBooks(t *testing.T) {
 		me.Do("DELETE", at("C")+"/"+terms[1].ID, nil).Want(204)
 		r.is(reader.Do("GET", all(), nil), "Drama 1, Space 0, Ärger 0, of 3")
 		me.Do("PUT", base+"/series/"+series+"/"+kind, `{"`+kind+`":[]}`).Want(200)
-		// What a book has is not cleaned up.
+		// Names of books are not cleaned up.
 		if got := admin.Do("POST", all()+"/cleanup", nil).Want(200).Map(); fmt.Sprint(got["deletedNames"]) != "[new]" {
 			t.Errorf("cleaned up: %v", got)
 		}
 		r.is(reader.Do("GET", at("C"), nil), "Drama 0, of 1")
 
-		// What a book whose file is gone has waits for it, and nobody changes it.
+		// Names of a book whose file is gone are kept, and cannot be changed.
 		r.DB.Exec(t, "update book set deleted_at = now() where id = $1", of["C"])
 		for method, body := range map[string]string{"GET": "", "PUT": body("x"), "POST": `{"name":"x"}`} {
 			me.Do(method, at("C"), body).Want(404)
@@ -159,7 +159,7 @@ func TestRefusalsOfBooks(t *testing.T) {
 	}
 }
 
-// Many at once, of series and books, stop each other neither for good nor with an error.
+// Concurrent changes of series and books neither deadlock nor fail.
 func TestBooksAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -188,8 +188,7 @@ func TestBooksAtOnce(t *testing.T) {
 	}
 }
 
-// Who is allowed some series sees what these and their books have, and does not wait for what is hidden to be looked
-// through.
+// A user with limited access sees the names of the visible series and their books, without a scan of the hidden ones.
 func TestTermsOfAllowed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -232,7 +231,7 @@ func TestTermsOfAllowed(t *testing.T) {
 	}
 }
 
-// Books that were read before they could have genres get those that their files named, save where that is locked.
+// Books from before books had genres get those in their files, unless locked.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -246,7 +245,7 @@ func TestFill(t *testing.T) {
 	r.DB.Exec(t, "insert into term_fill (tenant_id) values ($1), ($2)", r.One, r.Two)
 	fill := taxonomy.Fill
 	fill.AtOnce = 2
-	for range 2 { // the second time there is nothing to do
+	for range 2 { // the second run has nothing to do
 		if err := fill.Run(t.Context(), r.DB.System, time.Minute); err != nil {
 			t.Fatal(err)
 		}

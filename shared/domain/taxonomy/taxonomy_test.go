@@ -21,7 +21,7 @@ import (
 
 const base = "/api/v1"
 
-// rig is a server and the events that were told.
+// rig is a server that records events.
 type rig struct {
 	*testkit.Server
 	t    *testing.T
@@ -44,7 +44,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// told is how many events there were since it was asked last; each must name the field.
+// toldOf counts the events since the last call; each must name the field.
 func (r *rig) toldOf(field string) int {
 	r.t.Helper()
 	r.mu.Lock()
@@ -59,7 +59,7 @@ func (r *rig) toldOf(field string) int {
 	return n
 }
 
-// series are some of a tenant, by title.
+// series creates series of a tenant, by title.
 func (r *rig) series(tenant uuid.UUID, titles ...string) map[string]string {
 	r.t.Helper()
 	out, library := map[string]string{}, uuid.New()
@@ -122,7 +122,7 @@ func TestTerms(t *testing.T) {
 		r.is(all(reader, ""), "Drama 2, Space 2, Ärger 1, of 3")
 		r.is(all(reader, "?pageSize=1&page=2"), "Space 2, of 3")
 		r.is(all(foreign, ""), "of 0")
-		if n := r.toldOf(kind); n != 3 { // the same again is none
+		if n := r.toldOf(kind); n != 3 { // repeated ones have no event
 			t.Errorf("three changes told of %d", n)
 		}
 		details := reader.Do("GET", base+"/series/"+of["B"], nil).Want(200).Map()
@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 	me.Do("POST", at, `{"name":"1000"}`).Want(201)
 }
 
-// Of very many series it is told that their library changed.
+// For very many series, the events are for their library.
 func TestCommonTermGoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -239,7 +239,7 @@ func TestCommonTermGoes(t *testing.T) {
 	}
 }
 
-// Many at once stop each other neither for good nor with an error.
+// Concurrent changes neither deadlock nor fail.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -268,7 +268,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// A clean-up takes nothing away that somebody gives a series while it waits.
+// A clean-up deletes no name that is added to a series while it waits.
 func TestCleanUpBesideWriter(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -20,7 +20,7 @@ type received struct {
 	header     http.Header
 }
 
-// collector notes what comes, and answers with a status.
+// collector records requests, and responds with a status.
 func collector(t *testing.T, status *int) (address string, got *[]received) {
 	got = &[]received{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func serve(t *testing.T, c Config) *testkit.Server {
 	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) { Routes(a, d, c) })
 }
 
-// send sends a body as it is.
+// send sends a raw body.
 func send(t *testing.T, s *testkit.Server, c *testkit.Client, path, body string, header ...string) int {
 	t.Helper()
 	req, err := http.NewRequest("POST", s.URL+path, strings.NewReader(body))
@@ -129,7 +129,7 @@ func TestForward(t *testing.T) {
 			t.Errorf("the collector says %d: status %d, want %d", said, n, want)
 		}
 	}
-	if len(*got) != 8 { // it goes nowhere else
+	if len(*got) != 8 { // it is sent nowhere else
 		t.Errorf("%d requests", len(*got))
 	}
 }
@@ -151,7 +151,7 @@ func TestNoCollector(t *testing.T) {
 	gone.User(t, "one", "reader").Do("POST", "/api/v1/observability/otlp/v1/metrics", "{}").Want(502)
 }
 
-// A collector that says nothing is not waited for.
+// A collector that does not respond times out.
 func TestSilentCollector(t *testing.T) {
 	t.Parallel()
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -166,7 +166,8 @@ func TestSilentCollector(t *testing.T) {
 	}
 }
 
-// While a collector is slow few wait for it, each with a body in memory; others are refused at once, to come again.
+// While a collector is slow, few requests wait for it, each with a body in memory; more are refused at once, to be
+// retried.
 func TestSlowCollector(t *testing.T) {
 	t.Parallel()
 	come, answer := make(chan struct{}, 2*atOnce), make(chan struct{})
@@ -199,7 +200,7 @@ func TestSlowCollector(t *testing.T) {
 	}
 }
 
-// What a collector writes is not passed on, not even what it calls its status; nor is a password of its address.
+// The collector's response is not passed on, not even its status text; nor is a password in its address.
 func TestWordsOfTheCollector(t *testing.T) {
 	t.Parallel()
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -225,7 +226,7 @@ func TestWordsOfTheCollector(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	for _, ratio := range []float64{-0.1, 1.5, math.NaN(), math.Inf(1)} { // JSON has none but the first two
+	for _, ratio := range []float64{-0.1, 1.5, math.NaN(), math.Inf(1)} { // JSON can represent only the first two
 		for _, endpoint := range []string{"http://c", ""} {
 			if err := (Config{Endpoint: endpoint, SampleRatio: ratio}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "OTEL_TRACES_SAMPLER_ARG: ") {
 				t.Errorf("%g: %v", ratio, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Tenants with a limit are measured, kept and expiring objects both; no tenant is begun once the time is up.
+// Tenants with a limit are measured, permanent and expiring objects; none is started after the time limit.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	d, s := testkit.DB(t), testkit.StartS3(t)

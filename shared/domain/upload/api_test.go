@@ -59,7 +59,7 @@ func (r *rig) exec(sql string, args ...any) {
 	r.DB.Exec(r, sql, args...)
 }
 
-// put sends a body to an address with the headers it asks for; change may alter the request.
+// put sends a body to an address with the required headers; change may alter the request.
 func (r *rig) put(address string, headers map[string]string, body []byte, change func(*http.Request)) (status int, answer string) {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodPut, address, bytes.NewReader(body))
@@ -230,7 +230,7 @@ func TestInParts(t *testing.T) {
 		t.Error("the file went with an upload that was completed")
 	}
 
-	// Another upload of the same file: it appeared meanwhile.
+	// Another upload of the same file, which was created meanwhile.
 	user.Do("POST", r.base, files(false, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
 	again := got.Files[0]
 	if status, answer := r.put(again.Parts[0].URL, nil, data[:2<<20], nil); status != 200 {
@@ -243,7 +243,7 @@ func TestInParts(t *testing.T) {
 	}
 	user.Do("GET", r.base+"/"+again.UploadID.String(), nil).Want(404)
 
-	// The answer to a completion was lost.
+	// The response to a completion was lost.
 	user.Do("POST", r.base, files(true, object{"path": "S/big.cbz", "size": 2 << 20})).Want(201).JSON(&got)
 	lost := got.Files[0]
 	if status, answer := r.put(lost.Parts[0].URL, nil, data[:2<<20], nil); status != 200 {
@@ -281,7 +281,7 @@ func TestWhatWasBegunIsAbortedWhenARequestFails(t *testing.T) {
 	}
 }
 
-// Of two requests at once that find room for one more upload in parts, one begins it; what the other has begun is
+// Of two concurrent requests with room for one more multipart upload, one starts it; the uploads of the other are
 // aborted.
 func TestUploadsAreNotTooMany(t *testing.T) {
 	t.Parallel()
@@ -304,8 +304,8 @@ func TestUploadsAreNotTooMany(t *testing.T) {
 	}
 }
 
-// An upload is completed where it was begun, though the library has gone to another path meanwhile, where a file of the
-// same name and size may lie.
+// An upload is completed where it was started, even if the library has moved to another path, where a file of the same
+// name and size may be.
 func TestLibraryGoesMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)
@@ -326,7 +326,7 @@ func TestLibraryGoesMeanwhile(t *testing.T) {
 	}
 }
 
-// Whoever aborts while another completes may be first.
+// An abort may precede a concurrent completion.
 func TestAbortedWhileCompleting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)
@@ -364,13 +364,12 @@ func TestAbortedWhileCompleting(t *testing.T) {
 	}
 }
 
-// completes tells whether a request to the store joins the parts of an upload.
+// completes reports whether a request to the store joins the parts of an upload.
 func completes(req *http.Request) bool {
 	return req.Method == http.MethodPost && req.URL.Query().Get("uploadId") != ""
 }
 
-// completing is a rig whose store answers by answer, which has through to send a request on, and an upload that has
-// arrived.
+// completing returns a rig with an uploaded file, whose store responds by answer; through forwards a request.
 func completing(t *testing.T, answer func(w http.ResponseWriter, req *http.Request, through http.Handler)) (r *rig, user *testkit.Client, path string) {
 	t.Helper()
 	r = newRig(t, config)
@@ -398,8 +397,8 @@ func completing(t *testing.T, answer func(w http.ResponseWriter, req *http.Reque
 	return r, user, r.base + "/" + got.Files[0].UploadID.String() + "/complete"
 }
 
-// Whoever completes what another request has just completed hears the same, from a store too that looks first whether
-// the file is there: the file is the upload's own.
+// A completion right after another one gets the same response, even from a store that checks first whether the file
+// exists: it is the upload's own.
 func TestCompletedWhileCompleting(t *testing.T) {
 	t.Parallel()
 	r, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
@@ -407,7 +406,7 @@ func TestCompletedWhileCompleting(t *testing.T) {
 			through.ServeHTTP(w, req)
 			return
 		}
-		through.ServeHTTP(httptest.NewRecorder(), req) // somebody else's
+		through.ServeHTTP(httptest.NewRecorder(), req) // another client's
 		w.WriteHeader(http.StatusPreconditionFailed)
 	})
 	user.Do("POST", path, nil).Want(200)
@@ -416,7 +415,7 @@ func TestCompletedWhileCompleting(t *testing.T) {
 	}
 }
 
-// Amazon S3 refuses a second completion while the first is under way; and a store may fail.
+// Amazon S3 refuses a second completion while the first is running; and a store may fail.
 func TestCompletedLater(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
@@ -441,14 +440,14 @@ func TestCompletedLater(t *testing.T) {
 	}
 }
 
-// An upload that the store no longer knows was completed or aborted: which, a store that fails just then does not tell.
+// An upload that the store no longer knows was completed or aborted: while the store fails, that is unknown.
 func TestCompletedAndThenNothing(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
 	_, user, path := completing(t, func(w http.ResponseWriter, req *http.Request, through http.Handler) {
 		if completes(req) {
 			through.ServeHTTP(httptest.NewRecorder(), req)
-			w.WriteHeader(http.StatusNotFound) // in the meantime somebody else has completed it
+			w.WriteHeader(http.StatusNotFound) // another request has completed it meanwhile
 			return
 		}
 		if req.URL.Query().Has("list-type") && down.Load() {
@@ -463,7 +462,7 @@ func TestCompletedAndThenNothing(t *testing.T) {
 	user.Do("POST", path, nil).Want(200)
 }
 
-// The file that an upload was to replace is not taken for what was uploaded, though it is as long.
+// The old file that an upload was to replace is not taken for the uploaded one, although it has the same size.
 func TestAbortedReplacement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)
@@ -482,7 +481,7 @@ func TestAbortedReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404)
-	testkit.WriteFile(t, r.s3.Dir+"/books/lib", "S/old.cbz", make([]byte, 1<<20)) // somebody else's, of now
+	testkit.WriteFile(t, r.s3.Dir+"/books/lib", "S/old.cbz", make([]byte, 1<<20)) // another client's, just written
 	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404)
 }
 
@@ -526,7 +525,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	r.exec("update library set is_active = true where id = $1", r.library)
 
-	// A book that exists, and one that was deleted.
+	// An existing book, and a deleted one.
 	series := uuid.New()
 	r.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $3, 'S', 'S', 'S', 'S', 's')`, r.One, series, r.library)
 	for i, key := range []string{"S/here.cbz", "S/gone.cbz"} {
@@ -543,7 +542,7 @@ func TestWhatIsRefused(t *testing.T) {
 		t.Error("overwriting is conditional")
 	}
 	r.exec("update tenant set max_books = 2 where id = $1", r.One)
-	user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/here.cbz", 1))).Want(201) // one there is
+	user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/here.cbz", 1))).Want(201) // one exists
 	full := user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/newer.cbz", 1))).Want(409)
 	if !bytes.Contains(full.Body, []byte("may hold 2 books and has 1")) {
 		t.Errorf("a full tenant: %s", full.Body)
@@ -558,12 +557,12 @@ func TestWhatIsRefused(t *testing.T) {
 	last := r.base + "/" + got.Files[0].UploadID.String()
 	user.Do("GET", last, nil).Want(200)
 	r.exec("update upload set expires_at = now() - interval '1 second'")
-	for _, c := range [][2]string{{"GET", ""}, {"POST", "/complete"}, {"DELETE", ""}} { // the store has forgotten it
+	for _, c := range [][2]string{{"GET", ""}, {"POST", "/complete"}, {"DELETE", ""}} { // the store no longer knows it
 		user.Do(c[0], last+c[1], nil).Want(404)
 	}
 }
 
-// The address that people reach the store at may be another than that of the functions.
+// The store's public address may differ from the functions' address.
 func TestPublicEndpoint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)

@@ -48,7 +48,7 @@ func TestFilesOfALibrary(t *testing.T) {
 	for _, x := range []struct {
 		file     File
 		selected func(string) (string, bool)
-		member   string // at fault
+		member   string // the invalid field
 		want     string // media type
 	}{
 		{File{"a/b.cbz", 1, ""}, all, "", "application/vnd.comicbook+zip"},
@@ -146,7 +146,7 @@ func FuzzCheckPath(f *testing.F) {
 	})
 }
 
-// What an address does not have is null, not left out.
+// Missing fields of an address are null, not omitted.
 func TestAddressHasAllMembers(t *testing.T) {
 	t.Parallel()
 	text, err := json.Marshal(Address{})
@@ -198,7 +198,7 @@ func TestHowMuchAtOnce(t *testing.T) {
 	}
 }
 
-// A tenant whose quota was lowered below what it has may still replace books and send what lies beside them.
+// A tenant above a lowered quota may still replace books and upload files beside them.
 func TestRoomForWhatIsNoFurtherBook(t *testing.T) {
 	t.Parallel()
 	most := int64(5)

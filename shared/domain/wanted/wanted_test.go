@@ -19,14 +19,14 @@ import (
 
 const at = "/api/v1/want-to-read"
 
-// routes are those of wanted, and the records that tell whether something is wanted.
+// routes registers wanted, and the records that show whether something is wanted.
 func routes(a *httpapi.API, d *db.DB) {
 	wanted.Routes(a, d)
 	series.Routes(a, d, nil)
 	book.Routes(a, d, nil)
 }
 
-// things are series and books of a tenant by name: A, B and C with the books a, b and c.
+// things creates series and books of a tenant by name: A, B and C with the books a, b and c.
 func things(t testing.TB, s *testkit.Server, tenant uuid.UUID) map[string]uuid.UUID {
 	t.Helper()
 	out, library := map[string]uuid.UUID{}, uuid.New()
@@ -43,7 +43,7 @@ func things(t testing.TB, s *testkit.Server, tenant uuid.UUID) map[string]uuid.U
 	return out
 }
 
-// names are the entries of a list, and their ids.
+// names returns the entries of a list, and their ids.
 func names(t testing.TB, c *testkit.Client, of map[string]uuid.UUID, query string) (list string, ids []string) {
 	t.Helper()
 	var page struct {
@@ -125,7 +125,7 @@ func TestQueue(t *testing.T) {
 	if got, _ := names(t, other, of, ""); got != "" {
 		t.Errorf("somebody else wants %q", got)
 	}
-	other.Do("PUT", at+"/order", order(ids[2])).Want(204) // changes nothing of mine
+	other.Do("PUT", at+"/order", order(ids[2])).Want(204) // does not affect mine
 	is("?sort=custom", "caBCb")
 
 	s.DB.Exec(t, "update book set deleted_at = now() where id = $1", of["a"])
@@ -147,7 +147,7 @@ func TestQueue(t *testing.T) {
 	is("?sort=custom", "Cb")
 }
 
-// What is hidden for a time keeps its place in the queue, however its owner orders the rest meanwhile.
+// Temporarily hidden entries keep their place, however the rest is reordered.
 func TestOrderAroundTheHidden(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -170,7 +170,7 @@ func TestOrderAroundTheHidden(t *testing.T) {
 			t.Errorf("without %v: %q, want %q", c.hidden, got, c.want)
 		}
 	}
-	// So does a book whose file is away.
+	// So does a book whose file is gone.
 	me.Do("POST", at+"/bulk", fmt.Sprintf(`{"bookIds":[%q,%q]}`, of["a"], of["b"])).Want(200)
 	s.DB.Exec(t, "update book set deleted_at = now() where id = $1", of["a"])
 	_, ids = names(t, me, of, "?sort=custom")
@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 	s.Key(t, admin, auth.SeriesRead).Do("GET", at, nil).Want(403)
 }
 
-// Many at once neither lose an entry nor stop each other.
+// Concurrent changes neither lose an entry nor block each other.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)

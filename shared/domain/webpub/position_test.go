@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// Long documents have many places, a page of a fixed layout one, and a book of any size no more than a reader can hold.
+// Long documents have many positions, a fixed-layout page one, and a book of any size a limited number.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	document := func(packed int64, fixed bool) epub.Item {
@@ -40,7 +40,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A day that is not known in full is said as far as it is.
+// A partially known date is shown as far as known.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	n := func(n int) *int { return &n }

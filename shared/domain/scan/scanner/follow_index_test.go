@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Books that follow their files have the pages of these, and are read again where the file is not quite the one that it
-// was.
+// Books that follow their files have the files' pages, and are read again if the file is not exactly the same.
 func TestPagesOfBooksThatFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A reader says something of the book under whose new name the old one comes back, at the moment when that happens.
+// A reader sends progress for the book under whose new name the old one comes back, at that very moment.
 func TestReaderAtTheMomentOfAMove(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

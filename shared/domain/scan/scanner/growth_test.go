@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A first scan is over before autovacuum looks: it gathers statistics itself. Without, Postgres reads 1,240 rows for
-// each of these books, with them 250.
+// A first scan is over before autovacuum runs, so it gathers statistics itself. Without them Postgres reads 1,240 rows
+// per book; with them 250.
 func TestScanOfNewLibraryHasStatistics(t *testing.T) {
 	t.Parallel()
 	const books, most = 2000, 500
@@ -27,15 +27,15 @@ func TestScanOfNewLibraryHasStatistics(t *testing.T) {
 	}
 }
 
-// Where a moved book is now is found by its content, not among all books of its size, which here are all of them: 450
-// rows are read for each, in smaller batches on a busy machine 650, instead of 2,470.
+// The new place of a moved book is found by content, not among all books of its size, which here are all books: it
+// reads 450 rows per book, 650 in smaller batches on a busy machine, instead of 2,470.
 func TestMovedBooksAreFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	const books, moved, others, most = 400, 200, 40_000, 1200
 	r := newRig(t)
 	r.shelved(books, func(i int) []byte {
 		comic := testkit.Comic(t, i, 1, "")
-		return append(comic, make([]byte, 32<<10-len(comic))...) // as large as all others
+		return append(comic, make([]byte, 32<<10-len(comic))...) // the same size as all others
 	})
 	r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint, analyzed, seen_at, created_at)
 		select tenant_id, gen_random_uuid(), library_id, id, 'Series 999/' || n, size, now(), 'cbz', 't', 't', 't', md5(n::text), true, now() + interval '1 day', now() - interval '1 day'
@@ -58,7 +58,7 @@ func TestMovedBooksAreFoundByAnIndex(t *testing.T) {
 
 const perSeries = 20
 
-// shelved scans a library of so many books, and Postgres learns nothing of it from elsewhere.
+// shelved scans a library of that many books, without statistics from elsewhere.
 func (r *rig) shelved(books int, comic func(i int) []byte) {
 	for _, table := range []string{"book", "series", "page_index", "book_metadata", "library_count", "task", "scan"} {
 		r.exec("alter table " + table + " set (autovacuum_enabled = false)")
@@ -72,10 +72,10 @@ func (r *rig) shelved(books int, comic func(i int) []byte) {
 	}
 }
 
-// rowsRead is how many rows Postgres has looked at so far.
+// rowsRead returns how many rows Postgres has read so far.
 func (r *rig) rowsRead() (total int64) {
 	t, ctx, owner := r.t, context.Background(), r.db.Owner.Pool()
-	for _, p := range []*db.DB{r.db.App, r.db.System, r.db.Owner} { // a connection tells what it has counted when it ends
+	for _, p := range []*db.DB{r.db.App, r.db.System, r.db.Owner} { // a connection reports its counts when it ends
 		p.Pool().Reset()
 	}
 	testkit.Eventually(t, stuck, func() bool {

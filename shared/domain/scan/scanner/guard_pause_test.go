@@ -7,8 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan"
 )
 
-// A scan that was paused after it had begun to remove books goes on: what it has removed is not there to be compared
-// any more.
+// A scan that paused after it had begun to remove books continues: the removed ones no longer count in the comparison.
 func TestGuardAfterAPause(t *testing.T) {
 	t.Parallel()
 	r := run{params: scan.Params{Mode: scan.Normal, Path: "A"}, at: place{Deleted: 2}}

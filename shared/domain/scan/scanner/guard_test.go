@@ -47,7 +47,7 @@ func TestGuardHoldsLargeRemovals(t *testing.T) {
 	if !told {
 		t.Error("no event says so")
 	}
-	// Tried again when all is back, the scan has nothing to confirm any more.
+	// A retry after everything is back needs no confirmation.
 	again := values[uuid.UUID](r, "select id from task where tenant_id = app.tenant() and type = 'scan_library' and status = 'failed' order by id desc limit 1")[0]
 	for i := 1; i < 24; i += 2 {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("B/%d.cbz", i), testkit.Comic(t, i, 1, ""))
@@ -59,7 +59,7 @@ func TestGuardHoldsLargeRemovals(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	r.removeAll("B")
-	// More than was confirmed needs a confirmation of its own.
+	// A larger number needs a new confirmation.
 	r.removeAll("A/0.cbz")
 	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 13}); res.Status != "failed" || res.Held != 14 || r.live() != 25 {
 		t.Fatalf("%+v", res)
@@ -67,20 +67,20 @@ func TestGuardHoldsLargeRemovals(t *testing.T) {
 	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 14}); res.Status != "completed" || res.Deleted != 14 || r.live() != 11 {
 		t.Fatalf("confirmed: %+v", res)
 	}
-	// A new file does not stand for those that are gone.
+	// A new file does not make up for missing ones.
 	r.removeAll("A")
 	testkit.WriteFile(t, r.folder, "C/new.cbz", testkit.Comic(t, 77, 2, ""))
 	for i := range 12 {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("C/new %d.cbz", i), testkit.Comic(t, 100+i, 2, ""))
 	}
-	for range 2 { // nor does it in the next scan
+	for range 2 { // nor in the next scan
 		if res := r.scan("normal"); res.Status != "failed" || res.Held != 11 {
 			t.Fatalf("eleven of eleven: %+v", res)
 		}
 	}
 }
 
-// Books that come back do not stand for those that go, as where another disk is mounted.
+// Books that come back do not make up for missing ones, as when another disk is mounted.
 func TestGuardOfReturningBooks(t *testing.T) {
 	r := newRig(t)
 	folder := func(name string, first int) {
@@ -107,7 +107,7 @@ func TestGuardOfReturningBooks(t *testing.T) {
 	}
 }
 
-// A library whose folders all got other names loses nothing.
+// A library whose folders were all renamed loses nothing.
 func TestGuardLetsMovesPass(t *testing.T) {
 	r := newRig(t)
 	for i := range 30 {
@@ -124,7 +124,7 @@ func TestGuardLetsMovesPass(t *testing.T) {
 	}
 }
 
-// A scan of one folder leaves the others alone: also those whose names begin like it.
+// A scan of one folder does not affect others, not even with the same name prefix.
 func TestScanOfOneFolder(t *testing.T) {
 	r := newRig(t)
 	for i, key := range []string{"A/1.cbz", "A/B/2.cbz", "A/B/sub/3.cbz", "A/B 2/4.cbz", "A/B.cbz", "C/5.cbz"} {
@@ -149,12 +149,12 @@ func TestScanOfOneFolder(t *testing.T) {
 	if again := values[string](r, "select last_scanned_at::text from library where tenant_id = app.tenant()"); !slices.Equal(scanned, again) {
 		t.Error("the library counts as scanned")
 	}
-	// A folder that is gone needs a word, since it may not be mounted.
+	// A missing folder needs confirmation, since it may not be mounted.
 	r.removeAll("A/B")
 	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 || !strings.HasPrefix(*res.Failure, "/books/A/B lists no books at all although there are 2: ") {
 		t.Errorf("%+v", res)
 	}
-	for _, deleted := range []int64{2, 0} { // afterwards there is nothing left to do
+	for _, deleted := range []int64{2, 0} { // the second scan has nothing to do
 		if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B", Removals: 2}); res.Status != "completed" || res.Deleted != deleted {
 			t.Errorf("%+v", res)
 		}
@@ -175,7 +175,7 @@ func TestScanOfOneFolder(t *testing.T) {
 	}
 }
 
-// A folder whose path is longer than a key of Amazon S3 is scanned by itself like any other, where the store has it.
+// A folder whose path is longer than an S3 key can be scanned separately, if the store has it.
 func TestScanOfAFolderWithALongPath(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -187,7 +187,7 @@ func TestScanOfAFolderWithALongPath(t *testing.T) {
 	}
 }
 
-// The task of a scan says in its result what the scan found, like scan-status.
+// The result of a scan's task contains the same counts as scan-status.
 func TestResultCountsWhatWasFound(t *testing.T) {
 	r := newRig(t)
 	for i, name := range []string{"S/a.cbz", "S/b.cbz", "T/c.cbz"} {
@@ -211,7 +211,8 @@ func TestResultCountsWhatWasFound(t *testing.T) {
 	}
 }
 
-// Nine books may go, however few the library has; ten may not, and no word lets all of a library go that lists nothing.
+// Nine books may go from any library; ten may not, and no confirmation allows removing everything when nothing is
+// listed.
 func TestGuardAtItsBorder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// heirs is what is left of the series S: what people have chosen of it, and the series that has it, with what they have
-// written.
+// heirs returns what is left of the series S: what people have chosen for it, and the series that has it, with its
+// texts.
 func (r *two) heirs() []string {
 	r.t.Helper()
 	out := values[string](r.rig, `select 'series ' || l.name || '/' || s.path || ' ' || s.title || ' ' || coalesce(s.summary, '') || ' ' || array_to_string(s.locks, ',') from series s
@@ -36,7 +36,7 @@ func (r *two) heirs() []string {
 	return out
 }
 
-// inherited is what heirs tells where a series has all of the series S.
+// inherited returns the result of heirs if a series has everything of the series S.
 func inherited(series, path string) []string {
 	out := []string{series}
 	for what := range strings.FieldsSeq("rating id link rated title cover shown genre tag sharing") {
@@ -45,7 +45,7 @@ func inherited(series, path string) []string {
 	return append(out, "Older "+path, "wanted "+path, "tracked "+path)
 }
 
-// A series whose books go to another in parts, with time between, leaves it what people have chosen and written of it.
+// A series whose books move to another one in parts, with time between, leaves it what people have chosen and written.
 func TestSeriesGoesInParts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,11 +88,11 @@ func TestSeriesGoesInParts(t *testing.T) {
 	}
 }
 
-// Of two series that go into one at once, one becomes it; what people have chosen and written of the other goes there
-// too.
+// Of two series that merge into one at once, one becomes it; what people have chosen and written for the other moves
+// there, too.
 func TestSeriesGoIntoOne(t *testing.T) {
 	t.Parallel()
-	const same5, other = "%s/%d.cbz", "%s/T%d.cbz" // of the same files is known at once which series they were, of others when they are read
+	const same5, other = "%s/%d.cbz", "%s/T%d.cbz" // same files are matched at once, different ones when they are read
 	for name, c := range map[string]struct{ to, names string }{
 		"within its library":               {"a/New", same5},
 		"within its library, other names":  {"a/New", other},
@@ -184,8 +184,8 @@ func TestSeriesEndsInAnother(t *testing.T) {
 	same(t, "series", r.heirs(), []string{"series a/T T  "})
 }
 
-// What people have written of a series outlasts a renamed folder, also what they have written of the one that was made
-// of it, and locked or not.
+// What people have written about a series survives the renaming of its folder, including what they wrote about the new
+// one, locked or not.
 func TestRenamedSeriesKeepsWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -206,7 +206,7 @@ func TestRenamedSeriesKeepsWhatIsWritten(t *testing.T) {
 	is("the older one was edited", "Newer | Newer | zz | zz | Mine | Written")
 }
 
-// Who locks a field of the series that is about to go keeps it.
+// A lock set on a field of the series that is about to be deleted is kept.
 func TestEditAtTheMomentOfARename(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -238,8 +238,7 @@ func TestEditAtTheMomentOfARename(t *testing.T) {
 	same(t, "series", values[string](r.rig, "select path || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"), []string{"S Mine", "New Written"})
 }
 
-// A purge gives what is of empty series to their heirs while a scan writes to these: neither waits for the other for
-// ever.
+// A purge moves data of empty series to their heirs while a scan writes to these: there is no deadlock.
 func TestPurgeWhileHeirsAreWritten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -18,13 +18,13 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// While the guard holds, files of a renamed folder are books beside the old ones. One that goes before these are found
-// gone, and comes back, is the book that people have read.
+// While the guard holds, files of a renamed folder are separate books. One that is deleted before the old ones are
+// found gone, and comes back, is the book that people have read.
 func TestFileOfAHeldScanGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	whole, part := scan.Params{Mode: "normal", Removals: 100}, scan.Params{Mode: "normal", Path: "New"}
 	for name, c := range map[string]struct {
-		back string // where the file comes back
+		back string // where the file returns
 		gone func(r *rig)
 	}{
 		"found gone with the old one":   {"New/1.cbz", func(r *rig) { r.scanWith(whole) }},
@@ -77,7 +77,8 @@ func TestFileOfAHeldScanGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// A copy that a whole scan has found beside the original stays a book of its own when both go and it alone comes back.
+// A copy that a complete scan has found beside the original stays a separate book if both are deleted and it alone
+// returns.
 func TestCopyComesBackAsItself(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -101,7 +102,7 @@ func TestCopyComesBackAsItself(t *testing.T) {
 	}
 }
 
-// A worker that dies after it has marked the books of a series deleted leaves its renaming to the next attempt.
+// A worker that dies after it has marked the books of a series deleted leaves the renaming to the next attempt.
 func TestSeriesIsRenamedAfterAWorkerDied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -59,7 +59,7 @@ func (r *rig) runner(slots int) *task.Runner {
 			task.ReprocessTitles: s.ReprocessTitles, task.RenumberSeries: s.RenumberSeries, task.AnalyzeLibrary: s.AnalyzeLibrary}}
 }
 
-// ended settles the scans of a worker that has this scanner.
+// ended settles the scans of a worker with this scanner.
 func ended(s *scanner.Scanner) func(ctx context.Context, tenant, id uuid.UUID) {
 	return (&scan.Settler{Database: s.Database, Publish: s.Publish, Added: s.Added}).Ended
 }
@@ -91,7 +91,7 @@ func (r *rig) startWith(p scan.Params) uuid.UUID {
 	return id
 }
 
-// result is how a scan stands.
+// result is the state of a scan.
 type result struct {
 	Status    string   `db:"status"`
 	Total     int64    `db:"files_total"`
@@ -132,7 +132,7 @@ func (r *rig) scanWith(p scan.Params) result {
 	return r.await(id)
 }
 
-// scanBy runs a scan to its end, as scan does, with a scanner of the test's own.
+// scanBy is scan with the test's own scanner.
 func (r *rig) scanBy(s *scanner.Scanner) result {
 	r.t.Helper()
 	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 2, Poll: 50 * time.Millisecond, ScanEnded: ended(s),
@@ -148,7 +148,7 @@ func (r *rig) scanBy(s *scanner.Scanner) result {
 	return res
 }
 
-// stuck is when a test that waits for an end gives up: no machine is as busy.
+// stuck is the timeout for waiting: no machine is that busy.
 const stuck = 3 * time.Minute
 
 func (r *rig) await(id uuid.UUID) result {
@@ -172,7 +172,7 @@ func values[T any](r *rig, sql string, args ...any) []T {
 	return out
 }
 
-// until runs a worker until a condition in SQL is true.
+// until runs a worker until an SQL condition is true.
 func (r *rig) until(condition string, args ...any) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

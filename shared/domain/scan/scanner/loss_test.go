@@ -23,9 +23,9 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What TestNothingIsLost has found, one by one.
+// Cases found by TestNothingIsLost.
 
-// noticed has keys looked at, as if they had been announced. What follows is left to do.
+// noticed looks at keys, as for notifications. Tasks that follow stay pending.
 func (r *rig) noticed(keys ...string) {
 	r.t.Helper()
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
@@ -34,14 +34,14 @@ func (r *rig) noticed(keys ...string) {
 	}
 }
 
-// looked has a key looked at, and all done that follows.
+// looked looks at a key, and runs all tasks that follow.
 func (r *run) looked(key string) {
 	r.t.Helper()
 	r.noticed(key)
 	r.settled()
 }
 
-// wrote puts a file into the folder that was changed some seconds after others.
+// wrote writes a file with a modification time some seconds after others.
 func (r *rig) wrote(key string, data []byte, seconds int) {
 	r.t.Helper()
 	testkit.WriteFile(r.t, r.folder, key, data)
@@ -51,7 +51,7 @@ func (r *rig) wrote(key string, data []byte, seconds int) {
 	}
 }
 
-// A number that somebody has locked stays when the file moves, goes and comes back, or has its name taken.
+// A locked number stays when the file moves, is deleted and returns, or loses its name to another file.
 func TestLockedNumberIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -78,7 +78,7 @@ func TestLockedNumberIsKept(t *testing.T) {
 	}
 }
 
-// A program that writes a file anew and renames it may leave it its size: what it says now counts all the same.
+// A program that rewrites and renames a file may keep its size: its new metadata counts anyway.
 func TestRenamedAndRetaggedFile(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -97,7 +97,7 @@ func TestRenamedAndRetaggedFile(t *testing.T) {
 	}
 }
 
-// Of a file that moves, one half may be announced while a scan finds the other.
+// One half of a move may come by a notification, the other by a scan.
 func TestAnnouncementsAndScansShareAMove(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -133,7 +133,7 @@ func TestAnnouncementsAndScansShareAMove(t *testing.T) {
 	}
 }
 
-// Sidecars that a cancelled scan has found, changed or missed have their effect with the next one.
+// Sidecars that a cancelled scan has found, changed or missed take effect with the next one.
 func TestSidecarsOfACancelledScan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -166,7 +166,7 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 	if want := []string{"S/a.cbz Inside ", "S/b.cbz New ", "T/c.cbz Changed Changed", "U/d.cbz Inside "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// What was taken in is not taken in again.
+	// Processed sidecars are not processed again.
 	tasks := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]
 	r.scan("normal")
 	if n := values[int](r, "select count(*) from task where tenant_id = app.tenant()")[0]; n != tasks+1 {
@@ -174,7 +174,7 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 	}
 }
 
-// cancelAfterListing runs a scan until it has listed everything, but none of the tasks that it has added.
+// cancelAfterListing runs a scan until it has listed everything, but none of its tasks has run.
 func (r *rig) cancelAfterListing() {
 	r.t.Helper()
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
@@ -188,7 +188,7 @@ func (r *rig) cancelAfterListing() {
 	}
 }
 
-// A book moves where a deep scan finds its file gone, and another one before has found the new place.
+// A book moves if a deep scan finds its file gone after another scan has found the new place.
 func TestDeepScanAfterOneOfAFolder(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -200,7 +200,7 @@ func TestDeepScanAfterOneOfAFolder(t *testing.T) {
 	r.counted()
 }
 
-// A file that is replaced and renamed within the hour stays the same book, as one that is only renamed.
+// A file that is replaced and renamed within the hour stays the same book, like one that is only renamed.
 func TestReplacedFileMoves(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -215,7 +215,7 @@ func TestReplacedFileMoves(t *testing.T) {
 	if got := id("R/03.cbz"); got != r.ids[numbered(3)]+" 21" {
 		t.Errorf("the book is %s", got)
 	}
-	// The first content comes back: it is that of the book.
+	// The first content returns: it belongs to the book.
 	testkit.WriteFile(t, r.folder, "R/04.cbz", r.numbered(3))
 	r.looked("R/04.cbz")
 	if got := id("R/04.cbz"); got != r.ids[numbered(3)]+" 4" {
@@ -227,7 +227,7 @@ func TestReplacedFileMoves(t *testing.T) {
 	r.counted()
 }
 
-// A book that comes back to a folder whose series has gone on under another name is of a series of that folder.
+// A book that returns to a folder whose series was renamed belongs to a series of that folder.
 func TestBookComesBackToTheOldFolder(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -248,8 +248,8 @@ func TestBookComesBackToTheOldFolder(t *testing.T) {
 	r.counted()
 }
 
-// A reader may be told pages of a book that nobody has counted yet; once it is read, nobody is beyond its last, and who
-// is through with it is there: also where it turns out to be one that was renamed.
+// A client may send pages of a book whose page count is unknown; after the analysis no progress is beyond the last
+// page, and completed ones are there, even if the book turns out to be a renamed one.
 func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]bool{"new": false, "renamed": true} {
@@ -280,7 +280,7 @@ func TestProgressBeforeTheFirstAnalysis(t *testing.T) {
 	}
 }
 
-// Titles and numbers that are made of the position in a series follow whatever becomes of the series.
+// Titles and numbers made from positions follow every change of the series.
 func TestPositionsFollowTheSeries(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -328,8 +328,8 @@ func TestPositionsFollowTheSeries(t *testing.T) {
 	}
 }
 
-// cancelAt runs a scan until it has told of an event. Then another worker runs the tasks that wait, if it shall, and
-// the scan is cancelled.
+// cancelAt runs a scan until a given event. Then, if read is set, another worker runs the pending tasks, and the scan
+// is cancelled.
 func (r *rig) cancelAt(kind string, read bool) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -360,7 +360,7 @@ func (r *rig) cancelAt(kind string, read bool) {
 	}
 }
 
-// A scan that was cancelled has changed series all the same: the next one sees to their positions.
+// A cancelled scan may have changed series: the next one corrects their positions.
 func TestPositionsAfterACancelledScan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -389,8 +389,8 @@ func TestPositionsAfterACancelledScan(t *testing.T) {
 	}
 }
 
-// A book that a cancelled scan has left unread is read by the next one, also when its file is announced in the middle
-// of that.
+// A book that a cancelled scan has left unread is read by the next one, even if a notification for it arrives during
+// that scan.
 func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -399,7 +399,7 @@ func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
 	var announced atomic.Bool
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-		if announced.CompareAndSwap(false, true) { // it asks the store, too
+		if announced.CompareAndSwap(false, true) { // the look asks the store, too
 			if err := s.Look(r.ctx(), r.tenant, r.library, []string{"S/1.cbz"}); err != nil {
 				t.Error(err)
 			}
@@ -412,7 +412,7 @@ func TestUnreadBookIsAnnouncedDuringAScan(t *testing.T) {
 	}
 }
 
-// A file that was away comes back with its number: unchanged, it is not read again.
+// A file that was away returns with its number; if unchanged, it is not read again.
 func TestFileComesBackWithItsNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string][]string{
@@ -438,8 +438,7 @@ func TestFileComesBackWithItsNumber(t *testing.T) {
 	}
 }
 
-// Another worker may be first with a book, and have put it where its metadata says: no series is left without a book
-// for that.
+// Another worker may be first with a book, and put it into the series in its metadata: no empty series is left.
 func TestAnotherWorkerIsFirst(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -482,7 +481,7 @@ func TestAnotherWorkerIsFirst(t *testing.T) {
 	}
 }
 
-// What was read of a book that has another file by now puts it nowhere.
+// The analysis of a file that has changed since does not move the book.
 func TestBookChangesWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
@@ -493,7 +492,7 @@ func TestBookChangesWhileItIsRead(t *testing.T) {
 	var read atomic.Bool
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		next.ServeHTTP(w, req)
-		if req.URL.Path == "/books/1.cbz" && req.Method == "GET" && read.CompareAndSwap(false, true) { // before the answer is there
+		if req.URL.Path == "/books/1.cbz" && req.Method == "GET" && read.CompareAndSwap(false, true) { // before the response arrives
 			r.rename("1.cbz", "away.txt")
 			r.rename("2.cbz", "1.cbz")
 			r.rename("away.txt", "2.cbz")
@@ -512,8 +511,7 @@ func TestBookChangesWhileItIsRead(t *testing.T) {
 	r.mustBe("One: 2 2 - -", "Two: 1 1 - -")
 }
 
-// A file that is renamed over one that could never be read is still the same book, whichever of the two is noticed
-// first.
+// A file renamed over one that could never be read stays the same book, whichever of the two is noticed first.
 func TestRenamedOverAnUnreadableFile(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string][]string{
@@ -552,7 +550,7 @@ func TestMovedOutOfAFolder(t *testing.T) {
 	r.counted()
 }
 
-// A book that somebody has read is not purged while a file that may be its own, whatever its size, cannot be fetched.
+// A book with progress is not purged while a file of any size that may be its own cannot be read.
 func TestMovedWhileTheStoreFails(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -581,8 +579,7 @@ func TestMovedWhileTheStoreFails(t *testing.T) {
 	r.counted()
 }
 
-// Above the limit of books a file under a new name is let in only when there is room: until then its book is not
-// purged.
+// Above the limit of books a renamed file is added only when there is room: until then its book is not purged.
 func TestRenamedAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -604,7 +601,7 @@ func TestRenamedAboveTheLimit(t *testing.T) {
 		}
 		r.until("exists (select from task where tenant_id = app.tenant() and id = $1 and status in ('completed', 'failed'))", id)
 	}
-	purge() // which another request has queued
+	purge() // queued by another request
 	limit(7)
 	r.scanned("normal")
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: "R/03.cbz", 4: numbered(4)}, nil))
@@ -615,7 +612,7 @@ func TestRenamedAboveTheLimit(t *testing.T) {
 	r.counted()
 }
 
-// A book that was to be read again when its file went is read when that is back.
+// A book that was to be read again when its file was deleted is read when that returns.
 func TestFileComesBackBeforeItIsReadAgain(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)
@@ -630,8 +627,7 @@ func TestFileComesBackBeforeItIsReadAgain(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(3), 4: numbered(4)}, nil))
 }
 
-// Files that took each other's names and move on before anybody has read them there are known by what was read of them
-// last.
+// Files that took each other's names and move on before they are read are identified by what was read last.
 func TestMovedBeforeTheChangeIsRead(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(r *run){
@@ -651,7 +647,7 @@ func TestMovedBeforeTheChangeIsRead(t *testing.T) {
 	}
 }
 
-// What was read of a file in its new place, before its book was found to be the one that was elsewhere, is the book's.
+// Progress on a file in its new place, before it is matched with its book, goes to the book.
 func TestSessionsFollowTheirBook(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 3)
@@ -684,8 +680,8 @@ func TestSessionsFollowTheirBook(t *testing.T) {
 	same(t, "after a long time", heirs(), []string{id + " is " + other})
 }
 
-// A disk that goes while its books are read again takes none of them with it: only a whole listing removes books, and
-// that of an empty folder removes none.
+// A disk that disappears while its books are read again removes none of them: only a complete listing removes books,
+// and an empty folder removes none.
 func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -709,7 +705,7 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 		next.ServeHTTP(w, req)
 	})
 	r.start("deep")
-	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')") // the one that follows
+	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')") // the scan that follows
 	if n := r.live(); n != 12 {
 		t.Errorf("%d of 12 books are left while the disk is away", n)
 	}
@@ -722,8 +718,8 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 	}
 }
 
-// Files that move twice, seen in between by a scan of their folder only, go back to the books that somebody has read,
-// not to those that stood for them meanwhile, though these have their names.
+// Files that move twice, with only a scan of their folder in between, go back to the books with progress, not to those
+// made meanwhile, although these have their names.
 func TestTheBookThatWasReadComesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 2, 4)

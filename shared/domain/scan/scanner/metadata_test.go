@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Every element of ComicInfo.xml comes out in the book's or the series' record; bad values are warnings.
+// Every element of ComicInfo.xml is stored in the book or the series; invalid values are warnings.
 func TestComicInfoIsTakenOverWhole(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Title>T</Title><Series>S</Series><Number>1½</Number><Count>12</Count><Volume>2012</Volume>
@@ -45,7 +45,7 @@ func TestComicInfoIsTakenOverWhole(t *testing.T) {
 	}
 }
 
-// A locked field stays as it is, also where it is empty, and the lock of a role keeps its people.
+// A locked field stays, even if empty, and the lock of a role keeps its people.
 func TestLocksHoldAgainstFiles(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Old</Summary><Writer>A</Writer><Inker>B</Inker>`))
@@ -63,7 +63,7 @@ func TestLocksHoldAgainstFiles(t *testing.T) {
 	}
 }
 
-// What a plugin has filled in stays where the file says nothing of it, and gives way where the file does.
+// A plugin's value stays if the file has none, and is replaced if the file has one.
 func TestFilledFieldsOutlastFiles(t *testing.T) {
 	r := newRig(t)
 	is := func(what, want string) {
@@ -99,7 +99,7 @@ func TestFilledFieldsOutlastFiles(t *testing.T) {
 	is("moved, and says nothing", "S 2|-|Sub|-|-|-")
 }
 
-// A series is not written for what a book offers it when that is locked, or there already.
+// A series is not written if what a book offers is locked or already there.
 func TestSeriesThatTakesNothing(t *testing.T) {
 	r := newRig(t)
 	r.choose("publisher_hierarchy", "", "filename", "", "filename")
@@ -121,8 +121,7 @@ func TestSeriesThatTakesNothing(t *testing.T) {
 	}
 }
 
-// A scan keeps the day that a book came out as the database would; only where a part of it is locked that has to
-// correct it.
+// A scan computes the release day like the database; only if a part of it is locked must the database correct it.
 func TestReleaseDayOfAFile(t *testing.T) {
 	r := newRig(t)
 	exec := func(sql string) {

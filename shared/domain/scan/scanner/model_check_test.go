@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// books are those of the database.
+// books returns the books in the database.
 func (w *world) books() map[uuid.UUID]row {
 	w.t.Helper()
 	rows, err := db.List[row](w.ctx(), w.db.App, `select b.id, b.series_id, b.key, b.deleted_at is null as live, b.fingerprint, b.size, b.analyzed, b.page_count, b.title, b.number,
@@ -38,7 +38,7 @@ func (w *world) books() map[uuid.UUID]row {
 	return out
 }
 
-// check compares everything with what must be, once all is known, and begins anew.
+// check compares everything with the expected state, once all is known, and starts over.
 func (w *world) check(now map[uuid.UUID]row) {
 	w.t.Helper()
 	live := map[string]row{}
@@ -71,23 +71,23 @@ func (w *world) check(now map[uuid.UUID]row) {
 	}
 }
 
-// kept takes what was found of people's doing for granted, where it was allowed to change.
+// kept accepts changes of people's data where they are allowed.
 func (w *world) kept(r row) {
 	if want := w.wants[r.ID]; want != nil {
 		want.pages = [2]int(r.Progress)
 	}
 }
 
-// followed compares which books are where: a book whose content was in one place all the time is where that is.
+// followed compares where the books are: a book whose content was in one place all the time must be at that place.
 func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	owners := map[string][]row{}
 	for _, r := range w.rows {
-		if c := cmp.Or(w.contentOf(r), w.contents[fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Indexed)]); c != "" { // what it had before it broke may come back
+		if c := cmp.Or(w.contentOf(r), w.contents[fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Indexed)]); c != "" { // former content may return
 			owners[c] = append(owners[c], r)
 		}
 	}
 	places := w.places()
-	for id, o := range w.rows { // what could not be read yet and somebody has locked a field of stays itself
+	for id, o := range w.rows { // an unread book with a locked field stays itself
 		if want := w.wants[id]; o.Live && w.contentOf(o) == "" && want != nil && want.locked() {
 			w.touched[w.files[o.Key].ident] = true
 		}
@@ -95,13 +95,13 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	for id, r := range w.rows {
 		c := w.contentOf(r)
 		known := c != "" && len(owners[c]) == 1 && !w.double[c]
-		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c) // it still has its pages where it is
+		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c) // its pages are still at the same place
 		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced && !retagged
 		if _, is := now[id]; !is {
-			// What could never be read was nobody's: the book of what lies there now takes its place, with what was
-			// read of it. So does a book that has lost its content where the same appeared within the hour, and nobody
-			// has read that; what was announced and when cannot be said of what has aged since. And a book may be
-			// removed whose file is gone.
+			// An unread book belongs to nobody: the book of the content at its place replaces it, and gets its
+			// progress. The same holds for a book that lost its content if that appeared elsewhere within the hour and
+			// was not read; after aging, the order of notifications is unknown. And a book without a file may be
+			// purged.
 			taken := w.partial && w.wants[id] == nil && (w.unclear || time.Since(r.Created) < time.Hour)
 			purged := w.style.purges && !(sure && len(places[c]) == 1)
 			if known && !taken && !purged {
@@ -123,7 +123,7 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	}
 }
 
-// people1 compares what people have done to books.
+// people1 compares people's data of books.
 func (w *world) people1(now map[uuid.UUID]row) {
 	for id, want := range w.wants {
 		r, is := now[id]
@@ -159,7 +159,7 @@ func (w *world) people1(now map[uuid.UUID]row) {
 		for user, page := range want.pages {
 			got := r.Progress[user]
 			switch stays := knew && w.contentOf(before) != "" && w.contentOf(before) == w.contentOf(r); {
-			case page == 0: // another book's may have come
+			case page == 0: // another book's may have been added
 			case got == 0:
 				w.t.Errorf("user %d was on page %d of %s, and is nowhere now", user, page, r.Key)
 			case got != page && stays && !w.unclear && !w.double[w.contentOf(r)]:
@@ -176,7 +176,7 @@ func (w *world) people1(now map[uuid.UUID]row) {
 	}
 }
 
-// serieses compares what people have called series, and that a series goes on whose books have all come to a new
+// serieses compares people's titles of series, and checks that a series continues if all its books came to a new
 // folder.
 func (w *world) serieses(now map[uuid.UUID]row) {
 	shelf := map[uuid.UUID]bool{}
@@ -213,7 +213,7 @@ func text(n *float64) string {
 	return fmt.Sprint(*n)
 }
 
-// sameAsNew compares the books with those of a library that was just made of the same folder.
+// sameAsNew compares the books with those of a new library of the same folder.
 func (w *world) sameAsNew(live map[string]row) {
 	c := w.control
 	c.exec("delete from library where tenant_id = $1", c.tenant)
@@ -277,7 +277,7 @@ func (w *world) sameAsNew(live map[string]row) {
 	}
 }
 
-// records are all that is known of the live books, by key.
+// records returns all data of the live books, by key.
 func (r *rig) records() map[string]map[string]any {
 	r.t.Helper()
 	out := map[string]map[string]any{}
@@ -300,14 +300,14 @@ func (r *rig) records() map[string]map[string]any {
 	return out
 }
 
-// shelves are the series that have books, or that have some which can be read, without the titles of some.
+// shelves returns the series that have books, or readable books, without the titles in own.
 func (r *rig) shelves(how style, own []string) []string {
 	return values[string](r, `select concat_ws('|', s.path, s.name, case when s.path <> all($2) then s.title || '|' || s.title_sort || '|' || s.search_title end, count(*), sum(b.size))
 		from series s join book b on b.tenant_id = s.tenant_id and b.series_id = s.id
 		where s.tenant_id = app.tenant() and b.deleted_at is null and (b.analyzed or not $1) group by s.tenant_id, s.id order by s.path`, how.byMetadata(), own)
 }
 
-// sound looks for what never may be in any table.
+// sound checks invariants of all tables.
 func (w *world) sound() {
 	w.t.Helper()
 	if _, err := pack.Expire(w.t.Context(), w.db.System, w.s3.Config.Media(), "media"); err != nil {
@@ -348,7 +348,7 @@ func (w *world) sound() {
 	}
 }
 
-// lists compares the totals that the interface tells.
+// lists compares the totals in the API.
 func (w *world) lists(live map[string]row) {
 	failed := 0
 	for _, r := range live {
@@ -373,7 +373,7 @@ func (w *world) lists(live map[string]row) {
 	}
 }
 
-// counts compares what a scan has counted with what became of the books.
+// counts compares the counts of a scan with the changes of the books.
 func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 	var want result
 	for id, r := range now {
@@ -381,7 +381,7 @@ func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 		switch {
 		case !was && r.Live:
 			want.Created++
-		case !was: // added and gone
+		case !was: // added and deleted
 			want.Errors = -1
 		case b.Live && !r.Live:
 			want.Deleted++
@@ -391,7 +391,7 @@ func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 			want.Restored++
 		}
 	}
-	var unread int64 // that are no more: purged, or another has their file since it was first read
+	var unread int64 // no longer existing: purged, or matched with another book since it was first read
 	for id, b := range before {
 		if _, is := now[id]; is || !b.Live || !w.style.purges {
 			continue
@@ -403,7 +403,7 @@ func (w *world) counts(before, now map[uuid.UUID]row, res result) {
 		}
 	}
 	want.Deleted += min(unread, max(res.Deleted-want.Deleted, 0))
-	// A book that was gone, and whose name another takes, is counted both ways.
+	// A restored book whose name another takes counts both ways.
 	if both := res.Restored - want.Restored; both > 0 {
 		want.Restored, want.Deleted = want.Restored+both, want.Deleted+both
 	}

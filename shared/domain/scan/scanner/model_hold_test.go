@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 )
 
-// held checks that a scan has stopped for good reason and has removed nothing, and confirms it as an administrator
-// does; how the scan that follows from that ended is returned.
+// held checks that a scan was held for a good reason and removed nothing, confirms it as an administrator, and returns
+// the result of the scan that follows.
 func (w *world) held(before map[uuid.UUID]row, res result) (confirmed result) {
 	live, gone := 0, 0
 	now := w.books()
@@ -33,7 +33,7 @@ func (w *world) held(before map[uuid.UUID]row, res result) (confirmed result) {
 	return w.finish(newest[0])
 }
 
-// unheld checks that a scan that was not held has removed no more than it may.
+// unheld checks that a scan that was not held removed no more than allowed.
 func (w *world) unheld(before, now map[uuid.UUID]row) {
 	live, gone, came := 0, 0, 0
 	for id, r := range before {
@@ -55,13 +55,13 @@ func (w *world) unheld(before, now map[uuid.UUID]row) {
 	}
 }
 
-// limited scans while the tenant may have only as many books as it has, or one more.
+// limited scans with the limit at the current number of books, plus more.
 func (w *world) limited(more int) {
 	w.noticed()
 	w.idle()
 	limit := w.live() + int64(more)
 	w.exec("update tenant set max_books = $2 where id = $1", w.tenant, limit)
-	w.broken = true // what it has refused, another finds
+	w.broken = true // another scan finds what it refused
 	res := w.finish(w.start(scan.Normal))
 	if res.Status == task.Completed && res.Processed != res.Total {
 		w.t.Errorf("a scan at the limit: %+v", res)

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// style is how a library finds series, names books and numbers them.
+// style holds the strategies of a library.
 type style struct {
 	series, seriesConfig string
 	book, bookConfig     string
 	number               string
-	large                bool // so many files that a scan stops before it removes most of them
-	packs                bool // some books are solid archives, of which workers make page packs
-	purges               bool // books whose files are gone are removed after each scan
+	large                bool // so many files that the guard may hold a scan
+	packs                bool // some books are solid archives, for which workers make page packs
+	purges               bool // missing books are purged after each scan
 }
 
-// most are the files that a library has, and atOnce those that come together.
+// most is the maximum number of files, and atOnce how many are added together.
 func (s style) most() int {
 	if s.large {
 		return 26
@@ -36,7 +36,7 @@ func (s style) String() string {
 	return fmt.Sprintf("%s, large %v, packs %v, purges %v", strings.Join([]string{s.series, s.seriesConfig, s.book, s.bookConfig, s.number}, "|"), s.large, s.packs, s.purges)
 }
 
-// plain is the way of half of the runs, in which books are moved about by nothing but their files.
+// plain is the style of half of the runs: only files move books.
 var plain = style{series: "series_volume", book: "metadata_first"}
 
 var seriesStyles = [][2]string{
@@ -51,7 +51,7 @@ var bookStyles = [][2]string{
 	{"custom", `{"pattern":"^(?P<series>Saga) (?P<volume>\\d+)$","titleTemplate":"{series} no. {volume}","fallback":"smart"}`},
 }
 
-// anyStyle is plain, with any numbers, or quite another one.
+// anyStyle returns plain with any numbers, or a random style.
 func anyStyle(random *rand.Rand) style {
 	s := plain
 	s.large, s.packs, s.purges = random.IntN(8) == 0, random.IntN(5) == 0, random.IntN(6) == 0
@@ -69,14 +69,14 @@ func (s style) isPlain() bool {
 	return s.series == plain.series && s.book == plain.book && s.number != "smart"
 }
 
-// byMetadata tells that books are of the series that they name. One that cannot be read stays where it was, while a new
+// byMetadata reports whether the series comes from the metadata. An unreadable book stays where it was, while a new
 // library puts it where its name says.
 func (s style) byMetadata() bool {
 	return s.series == "flat" || s.series == "calibre" && strings.Contains(s.seriesConfig, "from_metadata")
 }
 
-// base is the name of the n-th file of a folder: of some, in other libraries than a plain one, it says the series, and
-// of some it says no number.
+// base returns the name of the n-th file of a folder. In other styles than plain, some names contain the series, and
+// some no number.
 func (s style) base(n int) string {
 	if s.isPlain() {
 		return fmt.Sprintf("%02d.cbz", n)
@@ -95,7 +95,7 @@ func (s style) base(n int) string {
 
 func (s style) key(folder string, n int) string { return path.Join(folder, s.base(n)) }
 
-// after is the name that follows another.
+// after returns the name that follows another.
 func (s style) after(base string) string {
 	for n := range 1000 {
 		if s.base(n) == base {
@@ -105,8 +105,8 @@ func (s style) after(base string) string {
 	panic(base + " is no name of the model")
 }
 
-// says is what a version of a work tells of itself, besides its title and what else is in every one: other works have
-// the same series, some name none; a few have no number or no title that says anything.
+// says returns the metadata of a version of a work, besides its title and the constant parts: other works may have the
+// same series, some have none; a few have no number or no meaningful title.
 func (s style) says(work, version int) string {
 	if s.isPlain() {
 		return fmt.Sprintf("<Title>Work %04d version %02d</Title><Number>%d</Number>", work, version, 100+work+version*100)

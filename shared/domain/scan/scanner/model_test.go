@@ -33,7 +33,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// op is one thing that happens to a folder, to its library or in it; a, b and c choose what it happens to.
+// op is one event for a folder or its library; a, b and c select what it applies to.
 type op struct {
 	Kind    string
 	A, B, C int
@@ -41,24 +41,23 @@ type op struct {
 
 func (o op) String() string { return fmt.Sprintf("{%q, %d, %d, %d}", o.Kind, o.A, o.B, o.C) }
 
-// kinds are what may happen, the more often the more times it is named. What begins with sync ends with everything
-// known.
+// kinds are the possible events; repeated ones are more frequent. Those that begin with sync end with everything known.
 var kinds = strings.Fields(`add add add add copy copy-over rename rename rename rename-over move-folder move-folder swap swap shift cycle
 	replace replace break delete delete-folder back back touch retag retag opf opf series-json cover remove-sidecar
 	look look run run cancel folder-scan progress progress progress title number summary retry purge age
 	sync sync sync sync-deep sync-interrupted sync-interrupted sync-events sync-events sync-during
 	limit sync-beside sync-over sync-crew sync-crew sync-crew-events renumber retitle series-title series-title`)
 
-// stage is what all runs of the model share.
+// stage is shared by all runs of the model.
 type stage struct {
 	*testkit.Server
 	s3   *testkit.S3
-	user *testkit.Client // any: every run has its own
+	user *testkit.Client // any user: every run has its own
 	runs atomic.Int64
 }
 
-// TestNothingIsLost lets files, scans, announcements and people do what they like, and compares after every complete
-// scan what there is with what must be. MODEL_RUNS and MODEL_SEED run it for longer, and another time.
+// TestNothingIsLost runs random changes of files, scans, notifications and people's actions, and compares the state
+// after every complete scan with the expected one. MODEL_RUNS and MODEL_SEED set duration and seed.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -74,7 +73,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// number is a setting from the environment.
+// number returns a setting from the environment.
 func number(t *testing.T, name string, otherwise int) int {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise)))
 	if err != nil {
@@ -83,7 +82,7 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// anyOps is at least five operations of some kinds.
+// anyOps returns at least five random operations.
 func anyOps(random *rand.Rand, kinds []string, most int) []op {
 	ops := make([]op, 5+random.IntN(most))
 	for i := range ops {
@@ -92,7 +91,7 @@ func anyOps(random *rand.Rand, kinds []string, most int) []op {
 	return ops
 }
 
-// shrink leaves out what the failure can do without.
+// shrink removes operations that the failure does not need.
 func shrink(ops []op, wrong []string, play func([]op) []string) ([]op, []string) {
 	for part := len(ops) / 2; part > 0; {
 		smaller := false
@@ -130,14 +129,14 @@ func series1(a *httpapi.API, d *db.DB) {
 
 func silent(context.Context, uuid.UUID, ...events.Event) {}
 
-// reports keeps what is wrong for whoever wants to know what it takes.
+// reports collects errors.
 type reports struct {
 	testing.TB
 	wrong *[]string
 	mu    *sync.Mutex
 }
 
-// stopped is how a run ends that cannot go on.
+// stopped ends a run that cannot continue.
 type stopped struct{}
 
 func (r reports) Helper() {}
@@ -150,8 +149,8 @@ func (r reports) Error(a ...any)            { r.Errorf("%s", fmt.Sprint(a...)) }
 func (r reports) Fatalf(f string, a ...any) { r.Errorf(f, a...); panic(stopped{}) }
 func (r reports) Fatal(a ...any)            { r.Fatalf("%s", fmt.Sprint(a...)) }
 
-// matter is the content of a file. Equal pages in a file of the same size are the same book to a library (ident); what
-// cannot be read has none.
+// matter is the content of a file. Equal pages in a file of the same size are the same book to a library (ident); an
+// unreadable file has no ident.
 type matter struct {
 	name  string
 	ident string
@@ -160,7 +159,7 @@ type matter struct {
 	data  []byte
 }
 
-// file is what lies under a key.
+// file is the file under a key.
 type file struct {
 	matter
 	time time.Time
@@ -171,7 +170,7 @@ type world struct {
 	*rig
 	stage   *stage
 	users   []*testkit.Client
-	control *rig // a library of the same folder that never saw anything else
+	control *rig // a new library of the same folder
 	prefix  string
 	runner  *task.Runner
 	moments moments
@@ -179,34 +178,34 @@ type world struct {
 	second  sync.Mutex // held while a second worker has a task
 	style   style
 
-	mu       sync.Mutex // a file may change while it is being read
+	mu       sync.Mutex // a file may change while it is read
 	files    map[string]file
 	beside   map[string]bool // sidecars
-	old      []file          // what was deleted or overwritten
+	old      []file          // deleted or overwritten files
 	works    int
 	versions map[int]int
 	clock    int
 	dirty    map[string]bool // keys that have changed since all was known
 
-	// What was known when all was, and what has happened since.
+	// The state when all was known, and what has happened since.
 	rows     map[uuid.UUID]row
 	wants    map[uuid.UUID]*wanted
-	titles   map[uuid.UUID]string // of series, given by people
+	titles   map[uuid.UUID]string // titles of series, given by people
 	shelf    map[uuid.UUID]bool   // all series
-	double   map[string]bool      // contents that lay in two places at a time
-	lost     map[uuid.UUID]bool   // books whose content was not there when their file was another
-	touched  map[string]bool      // contents of books that people have done something to, and that were not known before
+	double   map[string]bool      // contents that were in two places at a time
+	lost     map[uuid.UUID]bool   // books whose content was missing when their file had changed
+	touched  map[string]bool      // contents of books that people changed before they were known
 	partial  bool                 // something was read or looked at
-	unclear  bool                 // it cannot be said what must become of books that moved
+	unclear  bool                 // the expected place of moved books is undefined
 	broken   bool                 // a scan was not completed
 	contents map[string]string    // by ident of a row
 }
 
-// wanted is what people have done to a book.
+// wanted is people's data of a book.
 type wanted struct {
 	title, summary string
 	number         *float64
-	pages          [2]int // that the users are on
+	pages          [2]int // pages of the users
 	created        time.Time
 }
 
@@ -227,11 +226,11 @@ type row struct {
 	Summary     string    `db:"summary"`
 	Created     time.Time `db:"created_at"`
 	Progress    []int     `db:"progress"`
-	Indexed     int64     `db:"indexed"`  // the size of the file that was read
-	Replaced    bool      `db:"replaced"` // within the hour: it goes back to its first content where that is announced
+	Indexed     int64     `db:"indexed"`  // size of the file that was read
+	Replaced    bool      `db:"replaced"` // within the hour: a notification of its first content restores it
 }
 
-// ident is what the book is recognised by; "" where it was never read, or its file cannot be.
+// ident identifies the content; "" if it was never read, or is unreadable.
 func (r row) ident() string {
 	if r.Fingerprint == "" || r.Live && !r.Analyzed {
 		return ""
@@ -239,7 +238,7 @@ func (r row) ident() string {
 	return fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Size)
 }
 
-// play runs some operations and a scan, and tells what is wrong then.
+// play runs some operations and a scan, and returns what is wrong.
 func (s *stage) play(t *testing.T, how style, ops []op) (wrong []string) {
 	w := s.world(reports{t, &wrong, new(sync.Mutex)}, how)
 	defer w.close()
@@ -282,7 +281,7 @@ func (s *stage) world(t testing.TB, how style) *world {
 	return w
 }
 
-// rig makes a library of a tenant of its own.
+// rig makes a library for a tenant of its own.
 func (s *stage) rig(t testing.TB, name, prefix string, how style) *rig {
 	r := &rig{t: t, db: s.DB, s3: s.s3, library: uuid.New(), folder: filepath.Join(s.s3.Dir, "books", prefix)}
 	r.tenant = s.DB.Tenant(t, name)
@@ -308,7 +307,7 @@ func (w *world) close() {
 	}
 }
 
-// known forgets what has happened: all is known.
+// known resets what has happened: all is known.
 func (w *world) known() {
 	w.double, w.lost, w.touched = map[string]bool{}, map[uuid.UUID]bool{}, map[string]bool{}
 	w.dirty = map[string]bool{}
@@ -319,7 +318,7 @@ func (w *world) known() {
 
 var folders = []string{"S", "T", "S/deep", "U", ""}
 
-// keys are those of all books there are, in order.
+// keys returns the keys of all books in order.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.files)) }
 
 func (w *world) at(n int) (string, bool) {
@@ -330,7 +329,7 @@ func (w *world) at(n int) (string, bool) {
 	return keys[n%len(keys)], true
 }
 
-// free is a key that no file has, from the n-th on.
+// free returns an unused key, from the n-th on.
 func (w *world) free(folder, n int) string { return freeIn(w.files, w.style, folder, n) }
 
 func freeIn(files map[string]file, how style, folder, n int) string {
@@ -356,7 +355,7 @@ var onePicture = func() func(testing.TB) []byte {
 	}
 }()
 
-// content is a version of a work: other versions say something else of themselves, some of them in as many bytes.
+// content returns a version of a work: versions differ in metadata, some of them with the same size.
 func (w *world) content(work, version, pages int) matter {
 	var files []testkit.File
 	for i := range pages {
@@ -381,7 +380,7 @@ func (w *world) fresh(pages int) matter {
 	return w.content(w.works, 0, 1+pages%4)
 }
 
-// now is a time of change that no other file has.
+// now returns a unique modification time.
 func (w *world) now() time.Time {
 	w.clock++
 	return time.Date(2020, 1, 1, 0, 0, w.clock, 0, time.UTC)
@@ -389,7 +388,7 @@ func (w *world) now() time.Time {
 
 func (w *world) where(key string) string { return filepath.Join(w.folder, filepath.FromSlash(key)) }
 
-// put makes the folder what files says, in a way that no file is ever half there; what was there may come back.
+// put makes the folder equal to files without any partial file; replaced files may return later.
 func (w *world) put(files map[string]file) {
 	for key, f := range w.files {
 		if g, ok := files[key]; !ok || g.name != f.name || !g.time.Equal(f.time) {
@@ -426,7 +425,7 @@ func (w *world) put(files map[string]file) {
 	}
 }
 
-// places are the keys of each content.
+// places returns the keys of each content.
 func (w *world) places() map[string][]string {
 	out := map[string][]string{}
 	for key, f := range w.files {
@@ -437,7 +436,7 @@ func (w *world) places() map[string][]string {
 	return out
 }
 
-// change does what an operation says to the files; false: it is no operation on files.
+// change applies an operation to the files; false if it is none on files.
 func (w *world) change(o op) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -553,7 +552,7 @@ func (w *world) change(o op) bool {
 		w.versions[f.work]++
 		m := w.content(f.work, w.versions[f.work], f.pages)
 		write(from, m)
-		if o.B%3 == 0 { // a program that renames what it describes
+		if o.B%3 == 0 { // like a program that renames what it tags
 			move(map[string]string{from: w.free(o.B, o.C)})
 		}
 	case "opf", "series-json", "cover", "remove-sidecar":
@@ -568,7 +567,7 @@ func (w *world) change(o op) bool {
 
 var fileOps = strings.Fields("copy copy-over rename rename-over move-folder swap cycle shift replace break delete delete-folder touch retag opf series-json cover remove-sidecar")
 
-// sidecars puts a file beside the books, or takes one away.
+// sidecars writes a file beside the books, or removes one.
 func (w *world) sidecars(o op, book string) {
 	folder := path.Dir(book)
 	var data []byte
@@ -603,7 +602,7 @@ func (w *world) sidecars(o op, book string) {
 		}
 		return
 	}
-	if folder == "." && name != strings.TrimSuffix(book, ".cbz")+".opf" { // in the root they mean nothing
+	if folder == "." && name != strings.TrimSuffix(book, ".cbz")+".opf" { // others mean nothing in the root
 		return
 	}
 	testkit.WriteFile(w.t, w.folder, name, data)
@@ -648,7 +647,7 @@ func (w *world) do(o op) {
 			if _, err := task.Cancel(w.ctx(), w.db.App, id); err != nil {
 				w.t.Fatal(err)
 			}
-		case task.Completed: // it was too quick: what it has found is settled, and nobody has compared it
+		case task.Completed: // it ended first: its findings are settled, but were not compared
 			w.unclear = true
 		}
 	case "folder-scan":
@@ -668,7 +667,7 @@ func (w *world) do(o op) {
 		}
 	case "series-title":
 		w.nameSeries(o)
-	case "renumber", "retitle": // of series that are as they should be, they change nothing
+	case "renumber", "retitle": // these change nothing in correct series
 		w.noticed()
 		if some := values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant()"); len(some) > 0 {
 			task := map[string]string{"renumber": "renumber", "retitle": "titles/reprocess"}[o.Kind]
@@ -701,7 +700,7 @@ func (w *world) do(o op) {
 	}
 }
 
-// noticed notes which books cannot be told from others by what is being found now.
+// noticed records which books can no longer be distinguished.
 func (w *world) noticed() {
 	w.partial = true
 	w.hopped()
@@ -713,8 +712,8 @@ func (w *world) noticed() {
 	}
 }
 
-// hopped notes which contents have left the place where they were found already, while the book that was there before
-// them is not known to be gone: of two whose files are gone, the name decides.
+// hopped records contents that have left a place where they were found, while the book that had them before is not
+// known to be gone: of two missing books, the name decides.
 func (w *world) hopped() {
 	places := w.places()
 	for id, r := range w.books() {
@@ -725,10 +724,10 @@ func (w *world) hopped() {
 	}
 }
 
-// contentOf is the model's name of what the database knows of a content; "" where that cannot be told.
+// contentOf returns the model's name of a content in the database; "" if unknown.
 func (w *world) contentOf(r row) string { return w.contents[r.ident()] }
 
-// pending are the tasks that wait, the most urgent first.
+// pending returns the pending tasks by priority.
 func (w *world) pending() []uuid.UUID {
 	return values[uuid.UUID](w.rig, "select id from task where tenant_id = app.tenant() and status = 'pending' order by priority desc, id")
 }
@@ -740,7 +739,7 @@ func (w *world) take(ctx context.Context, r *rig, id uuid.UUID) {
 	}
 }
 
-// step runs one of the tasks that wait; false: there is none.
+// step runs one of the pending tasks; false if there is none.
 func (w *world) step(n int) bool {
 	some := w.pending()
 	if len(some) == 0 {
@@ -750,7 +749,7 @@ func (w *world) step(n int) bool {
 	return true
 }
 
-// idle runs all tasks, also those that others have when it is called.
+// idle runs all tasks, including those that other workers hold when it is called.
 func (w *world) idle() {
 	for n := 0; w.step(0) || w.others(); n++ {
 		if n > 500 {
@@ -759,8 +758,7 @@ func (w *world) idle() {
 	}
 }
 
-// interrupted runs a task until it has asked the store for something, or told what it has written, so many times; then
-// the worker stops, dies or pauses.
+// interrupted runs a task until it has sent that many requests or events; then the worker stops, dies or pauses.
 func (w *world) interrupted(id uuid.UUID, after int, how string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -784,13 +782,13 @@ func (w *world) interrupted(id uuid.UUID, after int, how string) {
 	}
 }
 
-// finish runs a scan and all else that waits, and tells how the scan ended.
+// finish runs a scan and all other pending tasks, and returns the scan's result.
 func (w *world) finish(id uuid.UUID) result {
 	w.idle()
 	return w.result(id)
 }
 
-// look has the keys looked at, in an order and more than once.
+// look looks at the keys in some order, some of them repeatedly.
 func (w *world) look(keys []string, n int) {
 	s := &scanner.Scanner{Database: w.db.App, Library: w.s3.Store, Publish: silent, Parallel: 4}
 	for i := range keys {
@@ -811,7 +809,7 @@ func (w *world) look(keys []string, n int) {
 		}
 	}
 	if n%2 == 0 {
-		for _, k := range keys { // an order that misses none: 7 and the number of keys may share a factor
+		for _, k := range keys { // complete, as 7 and the number of keys may share a factor
 			if err := s.Look(w.ctx(), w.tenant, w.library, []string{w.prefix + k}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -877,7 +875,7 @@ func (w *world) people(o op) {
 	}
 }
 
-// nameSeries gives a series a title of somebody's own; not where the titles of its books are made of it.
+// nameSeries sets a series' title, unless book titles are made from it.
 func (w *world) nameSeries(o op) {
 	some := values[uuid.UUID](w.rig, "select id from series where tenant_id = app.tenant() order by path")
 	if len(some) == 0 || w.style.book == "series_name" {
@@ -888,7 +886,7 @@ func (w *world) nameSeries(o op) {
 	w.api(0, "PATCH", "/api/v1/series/"+id.String(), map[string]any{"title": w.titles[id]}, 200)
 }
 
-// purge removes the books that are gone, and no others; they may stay while a file is not read, which may be theirs.
+// purge purges missing books, and checks that no others go; they may stay while an unread file may be theirs.
 func (w *world) purge() {
 	w.idle()
 	before := w.books()
@@ -911,14 +909,14 @@ func (w *world) purge() {
 		}
 	}
 	for id, r := range w.rows {
-		if _, is := after[id]; !is { // what was left of it in between went
+		if _, is := after[id]; !is { // its leftovers were deleted in between
 			delete(w.rows, id)
 			w.t.Logf("%s is no more", r.Key)
 		}
 	}
 }
 
-// age lets two hours pass for all that the tenant has.
+// age moves all times of the tenant back by two hours.
 func (r *rig) age() {
 	const by = " - interval '2 hours'"
 	for _, sql := range []string{
@@ -948,9 +946,9 @@ func (w *world) age() {
 	}
 }
 
-// sync scans the library to its end, perhaps after an interruption, and checks everything.
+// sync scans the library completely, possibly after an interruption, and checks everything.
 func (w *world) sync(mode string, o op, how string) {
-	whole := slices.Contains([]string{"", "beside", "crew"}, how) // a scan from beginning to end, by one worker or several
+	whole := slices.Contains([]string{"", "beside", "crew"}, how) // a complete scan, by one worker or several
 	clean := !w.partial && whole
 	if whole {
 		w.idle()
@@ -990,13 +988,13 @@ func (w *world) sync(mode string, o op, how string) {
 			return
 		}
 		w.idle()
-		id = w.start(mode) // what changed behind its back
+		id = w.start(mode) // changes during the first scan
 		clean = false
 	default:
 		w.interrupted(id, 1+o.A%6, how)
 		for range o.B % 4 {
 			if some := w.pending(); len(some) > 0 {
-				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop")) // a file that kills twice is noted as such
+				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop")) // a file that kills twice is recorded as the cause
 			}
 		}
 	}
@@ -1026,8 +1024,8 @@ func (w *world) sync(mode string, o op, how string) {
 	w.quiet()
 }
 
-// dirtyBeside tells whether sidecars have changed: the books that are read again for them are none of the scan's, and
-// may move.
+// dirtyBeside reports whether sidecars have changed: the books read again for them do not belong to the scan, and may
+// move.
 func (w *world) dirtyBeside() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(w.dirty)), func(key string) bool { return path.Ext(key) != ".cbz" })
 }
@@ -1039,20 +1037,20 @@ func deref(s *string) string {
 	return *s
 }
 
-// announced has everything that changed looked at, and checks everything, without a scan.
+// announced looks at everything that changed, and checks everything, without a scan.
 func (w *world) announced(o op) {
 	w.look(slices.Sorted(maps.Keys(w.dirty)), o.A)
 	w.idle()
-	if w.broken { // what a scan has left undone, another does
+	if w.broken { // another scan does what one has left
 		return
 	}
 	w.check(w.books())
-	if len(w.files) > 0 && !w.style.purges { // the scan would remove what has been announced to be gone
+	if len(w.files) > 0 && !w.style.purges { // the scan would remove what was announced as deleted
 		w.quiet()
 	}
 }
 
-// quiet makes sure that another scan finds nothing to do.
+// quiet checks that another scan changes nothing.
 func (w *world) quiet() {
 	const stamps = `select 'book ' || key || ' ' || xmin from book where tenant_id = app.tenant() union all select 'series ' || path || ' ' || xmin from series where tenant_id = app.tenant()
 		union all select 'sidecar ' || key || ' ' || xmin from sidecar where tenant_id = app.tenant() order by 1`

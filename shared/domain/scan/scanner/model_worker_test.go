@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// worker is one that takes tasks as a process of its own does.
+// worker returns a worker that takes tasks like a separate process.
 func (w *world) worker(name string) *task.Runner {
 	reader := &content.Reader{Store: w.s3.Store}
 	s := &scanner.Scanner{Database: w.db.App, Library: w.s3.Store, Publish: w.publish, Parallel: 4, Packs: w.style.packs,
@@ -30,15 +30,15 @@ func (w *world) worker(name string) *task.Runner {
 			task.RenumberSeries: s.RenumberSeries, task.ReprocessTitles: s.ReprocessTitles}}
 }
 
-// moments are when something may happen beside a worker: whenever it asks the store, and whenever it has written and
-// tells so.
+// moments are the points at which something may happen beside a worker: at each request to the store, and after each
+// write.
 type moments struct{ then atomic.Pointer[func()] }
 
 func (w *world) publish(context.Context, uuid.UUID, ...events.Event) { w.moment() }
 
 func (w *world) moment() {
 	if then := w.moments.then.Load(); then != nil {
-		defer func() { // in a goroutine of a worker or of the store
+		defer func() { // in a goroutine of a worker or the store
 			if p := recover(); p != nil && p != (stopped{}) {
 				panic(p)
 			}
@@ -47,7 +47,7 @@ func (w *world) moment() {
 	}
 }
 
-// meddle has something happen at every moment, until the function that it returns is called.
+// meddle runs then at every such moment, until end is called.
 func (w *world) meddle(then func()) (end func()) {
 	w.moments.then.Store(&then)
 	w.s3.Counter.Meddle(func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -60,8 +60,8 @@ func (w *world) meddle(then func()) (end func()) {
 	}
 }
 
-// amid lets a second worker take tasks in the middle of what the first one does, from a moment on and so many times; or
-// it takes the very task of the first one, once, which is thought dead but goes on.
+// amid lets a second worker take tasks during those of the first, from a moment on and that many times; or it takes
+// over the first worker's task, once, as if that were dead.
 func (w *world) amid(after, times int, over bool) (end func()) {
 	second := w.worker("second")
 	var n atomic.Int64
@@ -84,8 +84,8 @@ func (w *world) amid(after, times int, over bool) (end func()) {
 	})
 }
 
-// others waits for the second worker: the first one may have ended before it, for want of its lease. It tells whether
-// tasks wait now.
+// others waits for the second worker, as the first may have ended before it without a lease. It reports whether tasks
+// are pending now.
 func (w *world) others() bool {
 	w.second.Lock()
 	defer w.second.Unlock()
@@ -99,7 +99,7 @@ func (w *world) takeWith(runner *task.Runner, r *rig, id uuid.UUID) {
 	}
 }
 
-// crew are several workers at once.
+// crew is several concurrent workers.
 type crew struct {
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -112,14 +112,14 @@ func newCrew() *crew {
 	return c
 }
 
-// wake tells those without work that there is some.
+// wake signals that there is work.
 func (c *crew) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cond.Broadcast()
 }
 
-// together has several workers run all tasks, and what else is to be done meanwhile.
+// together lets several workers run all tasks, and runs others meanwhile.
 func (w *world) together(others ...func()) {
 	var all sync.WaitGroup
 	run := func(f func()) {
@@ -144,7 +144,7 @@ func (w *world) together(others ...func()) {
 	all.Wait()
 }
 
-// crewman takes tasks until there are none and nobody has one that may add more.
+// crewman takes tasks until none are left and nobody may add more.
 func (w *world) crewman(runner *task.Runner, n int) {
 	c := w.crew
 	c.mu.Lock()

@@ -22,7 +22,8 @@ type two struct {
 	a, b uuid.UUID
 }
 
-// newTwo has a series S of three books in the first library, all read and people's own, and other books in both.
+// newTwo creates a series S of three books in the first library, all with progress and people's data, and other books
+// in both.
 func newTwo(t *testing.T) *two {
 	t.Helper()
 	r := &two{rig: newRig(t), b: uuid.New()}
@@ -47,7 +48,7 @@ func newTwo(t *testing.T) *two {
 	return r
 }
 
-// scans scans libraries one after the other, with all that follows.
+// scans scans libraries one after the other, and runs all tasks that follow.
 func (r *two) scans(libraries ...uuid.UUID) {
 	r.t.Helper()
 	for _, r.library = range libraries {
@@ -56,8 +57,8 @@ func (r *two) scans(libraries ...uuid.UUID) {
 	}
 }
 
-// places is, of every book of the series, its id, library, key, series, title, file and readers; a book that is gone is
-// marked by -.
+// places returns, for every book of the series, id, library, key, series, title, file and readers; - marks a missing
+// book.
 func (r *two) places() []string {
 	r.t.Helper()
 	return values[string](r.rig, `select concat_ws(' | ', b.id, case when b.deleted_at is null then '' else '-' end || l.name || '/' || b.key, s.title, b.title,
@@ -69,7 +70,7 @@ func (r *two) places() []string {
 		where b.tenant_id = app.tenant() and b.key not like 'Other/%' order by b.key`)
 }
 
-// counted checks what is counted of libraries and series.
+// counted checks the counters of libraries and series.
 func (r *two) counted() {
 	r.t.Helper()
 	for _, wrong := range values[string](r.rig, `select l.name || ': ' || c.books || ' books, ' || c.series || ' series, ' || c.bytes || ' bytes' from library l join library_count c on c.tenant_id = l.tenant_id and c.library_id = l.id
@@ -90,7 +91,7 @@ func (r *two) ids() map[int]string {
 	return out
 }
 
-// moved checks that the first book is in the other library, with these readers, and all else as it was.
+// moved checks that the first book is in the other library, with these readers, and all else unchanged.
 func (r *two) moved(id map[int]string, readers string) {
 	r.t.Helper()
 	same(r.t, "books", r.places(), []string{
@@ -101,14 +102,14 @@ func (r *two) moved(id map[int]string, readers string) {
 	r.counted()
 }
 
-// purged removes what is marked deleted in a library, as somebody asks for it.
+// purged purges a library on request.
 func (r *rig) purged(library uuid.UUID) {
 	r.t.Helper()
 	r.exec("insert into task (tenant_id, id, type, priority, library_id, params) values ($1, gen_random_uuid(), 'purge_deleted', 1, $2, '{}')", r.tenant, library)
 	r.until("not exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status in ('pending', 'running'))")
 }
 
-// ways are the orders in which two libraries learn of a file that went from one to the other.
+// ways are the orders in which two libraries notice a file that moved from one to the other.
 var ways = map[string]func(r *two, from, to string){
 	"the scan that misses it first": func(r *two, _, _ string) { r.scans(r.a, r.b) },
 	"the scan that finds it first":  func(r *two, _, _ string) { r.scans(r.b, r.a) },
@@ -160,7 +161,7 @@ func TestBookMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
-// chosen puts the series of a folder and a book into a collection and a read list of a name; ann wants to read them,
+// chosen adds the series of a folder and a book to a collection and a read list of that name; ann wants to read them,
 // too.
 func (r *two) chosen(name, folder, key string) {
 	r.t.Helper()
@@ -197,14 +198,14 @@ func (r *two) chosen(name, folder, key string) {
 	}
 }
 
-// members are the collections and read lists with what is in them.
+// members returns the collections and read lists with their members.
 func (r *two) members() []string {
 	r.t.Helper()
 	return values[string](r.rig, `select c.name || ' ' || coalesce(m.book_id, m.series_id) from collection_member m
 		join collection c on c.tenant_id = m.tenant_id and c.id = m.collection_id where m.tenant_id = app.tenant()`)
 }
 
-// said is what people have said of series and books, by what it is and the series or book.
+// said returns people's data of series and books.
 func (r *two) said() []string {
 	r.t.Helper()
 	return values[string](r.rig, `select what || ' ' || name || ' ' || id from (
@@ -222,10 +223,10 @@ func (r *two) said() []string {
 		union all select 'tag', g.name, x.book_id from book_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()
 		union all select 'sharing', g.name, x.series_id from series_sharing_tag x join sharing_tag g on g.tenant_id = x.tenant_id and g.id = x.sharing_tag_id where x.tenant_id = app.tenant()
 		union all select 'tag', g.name, x.series_id from series_tag x join tag g on g.tenant_id = x.tenant_id and g.id = x.tag_id where x.tenant_id = app.tenant()) x(what, name, id)
-		where x.name !~ '^(Both|Genre [0-9]+|Tag [0-9]+)$'`) // which the files name
+		where x.name !~ '^(Both|Genre [0-9]+|Tag [0-9]+)$'`) // from the files
 }
 
-// A series goes on where all its books have gone, and what its readers did in both places counts.
+// A series continues where all its books have gone, and readers' actions in both places count.
 func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"ab", "ba"} {
@@ -254,11 +255,11 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 			same(t, "series", values[string](r.rig, "select id || ' ' || path || ' ' || title || ' ' || summary from series where tenant_id = app.tenant() and path <> 'Other'"),
 				[]string{series[0] + " New My S Mine"})
 			want := []string{"Older " + series[0], "Older " + id[2]}
-			if order == "ba" { // what was chosen of the newer ones is of the older ones then, and nobody wants one twice
+			if order == "ba" { // the older ones take over what was chosen for the newer ones, without duplicates
 				want = append(want, "Newer "+series[0], "Newer "+id[3])
 			}
 			same(t, "chosen", r.members(), want)
-			said := []string{"rating Older " + series[0], "shown Older " + series[0], "shown Older " + id[2]} // of Newer the series has none: the older one has its own
+			said := []string{"rating Older " + series[0], "shown Older " + series[0], "shown Older " + id[2]} // the older one's own values win
 			if order == "ba" {
 				said = append(said, "shown Newer "+id[3])
 			}
@@ -285,7 +286,7 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
-// Files that are copies, books that were there before, and what people have made their own stay apart.
+// Copies, books that were there before, and books with people's data stay separate.
 func TestWhatStaysInItsLibrary(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -300,7 +301,7 @@ func TestWhatStaysInItsLibrary(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		copyTo("a/"+numbered(n), fmt.Sprintf("b/T/%d.cbz", n))
 	}
-	r.scans(r.b, r.a) // all six are there
+	r.scans(r.b, r.a) // all six exist
 	own := map[string]string{}
 	for _, row := range values[string](r.rig, "select key || ' ' || id from book where tenant_id = app.tenant() and key like 'T/%'") {
 		own[row[:7]] = row[8:]
@@ -308,7 +309,7 @@ func TestWhatStaysInItsLibrary(t *testing.T) {
 	if err := os.Remove(r.folder + "/a/" + numbered(1)); err != nil {
 		t.Fatal(err)
 	}
-	r.scans(r.b, r.a, r.b) // its copy has been there for longer
+	r.scans(r.b, r.a, r.b) // its copy is older
 	r.rename("a/"+numbered(2), "b/T/second.cbz")
 	r.scans(r.b)
 	r.exec("update book_metadata m set locks = '{summaryLock}' from book b where b.id = m.book_id and b.key = 'T/second.cbz'")
@@ -326,7 +327,7 @@ func TestWhatStaysInItsLibrary(t *testing.T) {
 	r.counted()
 }
 
-// The end of a scan that no worker saw is made up for by the next, and a purge waits for what is not read.
+// If no worker saw the end of a scan, the next one makes up for it; a purge waits for unread files.
 func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -349,7 +350,7 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// A book that stood for the content in another library while nobody looked gives way when the file goes there again.
+// A book made for the content in another library, while nobody looked, is replaced when the file moves there again.
 func TestMoveToAnotherLibraryAgain(t *testing.T) {
 	t.Parallel()
 	for _, dear := range []bool{false, true} {
@@ -359,7 +360,7 @@ func TestMoveToAnotherLibraryAgain(t *testing.T) {
 			id := r.ids()
 			there, back := "b/T/one.cbz", "a/"+numbered(1)
 			r.rename(back, there)
-			r.scans(r.b) // the first library is not scanned, so the file is a book of its own there
+			r.scans(r.b) // the first library is not scanned, so the file is a separate book there
 			if dear {
 				r.read("bob", "T/one.cbz", 2)
 			}
@@ -376,7 +377,7 @@ func TestMoveToAnotherLibraryAgain(t *testing.T) {
 	}
 }
 
-// A library that purges on scan keeps what people have read or edited until the other one has been looked into.
+// A library that purges on scan keeps what people have read or edited until the other one was scanned.
 func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -386,7 +387,7 @@ func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
 	if err := os.Remove(r.folder + "/a/" + numbered(2)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(r.folder + "/a/Other/1.cbz"); err != nil { // which nobody has read
+	if err := os.Remove(r.folder + "/a/Other/1.cbz"); err != nil { // nobody has read it
 		t.Fatal(err)
 	}
 	r.scans(r.a)
@@ -405,8 +406,7 @@ func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
 	r.counted()
 }
 
-// A purge that somebody asks for while a scan of another library has found the file, and not yet whose it is, leaves
-// the book.
+// A purge on request keeps the book while a scan of another library has found the file but not matched it.
 func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -421,8 +421,8 @@ func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// A file that went to another library is found by the first whole scan after it, also where the one before is long ago
-// and only a folder was scanned since.
+// A file that moved to another library is found by the next complete scan, even if the previous one is long ago and
+// only a folder was scanned since.
 func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
@@ -439,8 +439,7 @@ func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// Books that went to another library follow their files also where the first scans that could have missed them did not
-// come so far.
+// Books that moved to another library follow their files even if the first scans that could have missed them failed.
 func TestMovedOverWhileScansFail(t *testing.T) {
 	t.Parallel()
 	const many = 20
@@ -482,8 +481,7 @@ func TestMovedOverWhileScansFail(t *testing.T) {
 	}
 }
 
-// A book whose file was replaced before it went to another library is of that library also for the content that was
-// replaced.
+// A book whose file was replaced before it moved to another library can be matched by either content.
 func TestReplacedFileMovesOver(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

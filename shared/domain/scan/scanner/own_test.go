@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// terms are the genres and #tags of books.
+// terms returns the genres and #tags of books.
 func terms(r *rig) []string {
 	r.t.Helper()
 	return values[string](r, `select b.key || ' ' || g.name from book_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id
@@ -18,7 +18,7 @@ func terms(r *rig) []string {
 			join book b on b.tenant_id = x.tenant_id and b.id = x.book_id where x.tenant_id = app.tenant() order by 1`)
 }
 
-// A book has the genres and tags that its file names, and those that people gave it; what they have locked stays.
+// A book has the genres and tags in its file, and those from people; a locked set stays.
 func TestGenresOfBooks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -47,7 +47,7 @@ func TestGenresOfBooks(t *testing.T) {
 	is("read again", "S/1.cbz #blue, S/1.cbz Drama, S/1.cbz Horror, S/1.cbz Mine, S/2.cbz Drama")
 }
 
-// What was read of a file that changed meanwhile says nothing of its book.
+// An outdated analysis changes nothing.
 func TestGenresOfOutdatedAnalysis(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -71,7 +71,7 @@ func TestGenresOfOutdatedAnalysis(t *testing.T) {
 	}
 }
 
-// However many names a file has, so many are taken, and forgotten when it names others.
+// The number of names from a file is limited, and names of a previous version are removed.
 func TestGenresWithoutEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -94,7 +94,7 @@ func TestGenresWithoutEnd(t *testing.T) {
 	has(1)
 }
 
-// Who follows a file shows the cover that its own place has got, unless somebody has locked that.
+// A book that follows its file shows the cover chosen at the new place, unless its cover is locked.
 func TestLockedCoverOfFollower(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// gone are the books of the first library whose files are gone.
+// gone returns the missing books of the first library.
 func (r *two) gone() []string {
 	r.t.Helper()
 	return values[string](r.rig, "select key from book where tenant_id = app.tenant() and library_id = $1 and deleted_at is not null order by key", r.a)
@@ -26,7 +26,7 @@ func (r *two) remove(files ...string) {
 	}
 }
 
-// refused scans the other library, into which the limit of books lets one file not.
+// refused scans the other library, where the limit of books keeps one file out.
 func (r *two) refused() {
 	r.t.Helper()
 	r.exec("update tenant set max_books = 5")
@@ -36,8 +36,7 @@ func (r *two) refused() {
 	}
 }
 
-// The limit of books that keeps a file out of the library to which it went keeps its book where it was, while somebody
-// has read that.
+// A file that the limit keeps out of its new library keeps its book in the old one, if somebody has read it.
 func TestMovedOverAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, purge := range map[string]func(r *two){
@@ -114,8 +113,8 @@ func TestPurgeWhileAFolderCannotBeListed(t *testing.T) {
 	same(t, "when it can", gone(), nil)
 }
 
-// A purge after a scan takes at once what nobody has read or chosen. The rest waits until every other library has been
-// scanned whole.
+// A purge after a scan deletes books that nobody has read or chosen at once. The others wait until every other library
+// was completely scanned.
 func TestPurgeAfterAScan(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// At the tenant's limit a scan adds no more and says so; what is there is still changed, and taken in when there is
-// room.
+// At the tenant's limit a scan adds no more and says so; existing books are still changed, and files are added when
+// there is room.
 func TestBookQuota(t *testing.T) {
 	r := newRig(t)
 	limit := func(n int) {
@@ -37,8 +37,8 @@ func TestBookQuota(t *testing.T) {
 		!strings.Contains(res.Texts[0], "The limit of 3 books") {
 		t.Errorf("at the limit: %d books, %+v", books(), res)
 	}
-	limit(1)                                                                                     // removes nothing and keeps nothing from being changed
-	added := values[string](r, "select key from book where tenant_id = app.tenant() limit 1")[0] // which three is not said
+	limit(1)                                                                                     // removes nothing, and changes are still possible
+	added := values[string](r, "select key from book where tenant_id = app.tenant() limit 1")[0] // any three
 	testkit.WriteFile(t, r.folder, added, testkit.Comic(t, 9, 2, ""))
 	if res = r.scan("normal"); res.Status != "completed" || books() != 3 || res.Updated != 1 || res.Created != 0 {
 		t.Errorf("below: %d books, %+v", books(), res)
@@ -49,8 +49,8 @@ func TestBookQuota(t *testing.T) {
 	}
 }
 
-// A scan that kept files out and then made room by what is gone is followed by another, which lets them in: else a
-// renamed book would be away until the next scan. No scan follows for files that there is no room for.
+// A scan that kept files out and then made room is followed by another one that adds them: otherwise a renamed book
+// would be missing until the next scan. No scan follows if there is no room.
 func TestScanGoesOnWithRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -89,8 +89,7 @@ func TestScanGoesOnWithRoom(t *testing.T) {
 	}
 }
 
-// What is announced at the tenant's limit adds no book and comes again, but keeps nothing else from being changed and
-// removed.
+// At the limit a notification adds no book and is redelivered, but other changes and deletions happen.
 func TestLookAtTheLimit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Programs that tag comics write a ComicInfo.xml into them and rename them at once: the pages say which is which.
+// Tagging programs write a ComicInfo.xml and rename the file at once: the pages identify the book.
 func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	r := newRig(t)
 	for i := range 3 {
@@ -26,7 +26,7 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	}
 	r.exec("update series set summary = 'Mine', locks = '{summary}' where tenant_id = $1", r.tenant)
 	before := r.shelf()
-	// One copy as it was, and one with tags: who is read follows to where its bytes are.
+	// An unchanged copy, and a tagged one: the book with progress follows its exact bytes.
 	testkit.WriteFile(t, r.folder, "A (2012)/Copy of 0.cbz", testkit.Comic(t, 0, 2, ""))
 	for i := range 3 {
 		r.remove(fmt.Sprintf("A/%d.cbz", i))
@@ -48,7 +48,7 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	if n := values[int](r, "select count(*) from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant() and b.key like '%Tagged.cbz' and m.metadata ->> 'summary' = 'Told'")[0]; n != 3 {
 		t.Errorf("%d books have what their new files say", n)
 	}
-	// And of what their old files named nothing, but where that is locked.
+	// Names from the old files are removed, unless locked.
 	if got := strings.Join(terms(r), ", "); got != "A (2012)/000 - Tagged.cbz #old, A (2012)/000 - Tagged.cbz Drama, A (2012)/000 - Tagged.cbz Horror, "+
 		"A (2012)/001 - Tagged.cbz #old, A (2012)/001 - Tagged.cbz Drama, A (2012)/001 - Tagged.cbz Horror, "+
 		"A (2012)/002 - Tagged.cbz #old, A (2012)/002 - Tagged.cbz Drama, A (2012)/002 - Tagged.cbz Horor" {
@@ -62,8 +62,7 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 	}
 }
 
-// Where all of a library was tagged and renamed, the guard does not know that before the files are read: the next scan
-// does.
+// If a whole library was tagged and renamed, the guard does not know it before the files are read: the next scan does.
 func TestGuardLetsTaggedFilesPass(t *testing.T) {
 	r := newRig(t)
 	for i := range 12 {
@@ -76,7 +75,7 @@ func TestGuardLetsTaggedFilesPass(t *testing.T) {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%02d - Tagged.cbz", i), testkit.Comic(t, i, 2, fmt.Sprintf("<Title>Chapter %d</Title>", i)))
 	}
 	res := r.scan("normal")
-	if res.Status != "completed" { // the guard came before the content of the files was known
+	if res.Status != "completed" { // the guard ran before the content was known
 		if res.Status != "failed" || res.Held != 12 {
 			t.Errorf("the first scan: %+v", res)
 		}
@@ -91,7 +90,7 @@ func TestGuardLetsTaggedFilesPass(t *testing.T) {
 	}
 }
 
-// shelves is a library whose metadata names the series, with one that somebody has described.
+// shelves is a library whose series come from the metadata, one of them with a description.
 type shelves struct {
 	*rig
 	series string // its id
@@ -111,13 +110,13 @@ func newShelves(t *testing.T, name string, books int) shelves {
 	return s
 }
 
-// tag writes a book of a series; each name has another length, so that the scan sees it.
+// tag writes a book of a series; the names differ in length, so that the scan notices the change.
 func (s shelves) tag(n int, series string) {
 	s.t.Helper()
 	testkit.WriteFile(s.t, s.folder, fmt.Sprintf("Old %02d.cbz", n), testkit.Comic(s.t, n, 1, "<Series>"+series+"</Series>"))
 }
 
-// are the series, with the id of the described one as "mine".
+// are returns the series, with "mine" for the one with a description.
 func (s shelves) are() []string {
 	s.t.Helper()
 	return values[string](s.rig, `select concat_ws(' ', case when id = $1 then 'mine' end, path, title, book_count, summary) from series where tenant_id = app.tenant() order by path`, s.series)
@@ -130,8 +129,7 @@ func (s shelves) must(want ...string) {
 	}
 }
 
-// A series whose name is corrected in the metadata of all its books is the same series, in however many batches they
-// are read.
+// A series whose name is corrected in the metadata of all its books stays the same series, in any number of batches.
 func TestSeriesRenamedInMetadata(t *testing.T) {
 	for _, books := range []int{4, 25} {
 		s := newShelves(t, "Old", books)
@@ -143,7 +141,7 @@ func TestSeriesRenamedInMetadata(t *testing.T) {
 			t.Errorf("%d books: %+v", books, res)
 		}
 		s.must(fmt.Sprintf("mine /corrected Mine %d Mine", books+1))
-		// Of one that keeps books those that leave it make another.
+		// Books that leave a series that keeps others form a new one.
 		for i := range 3 {
 			s.tag(i, "Other than that")
 		}
@@ -152,7 +150,7 @@ func TestSeriesRenamedInMetadata(t *testing.T) {
 	}
 }
 
-// A book that was never read is no book of the series in which its name has put it: that waits for its own.
+// A book that was never read does not count for the series in which its name has put it.
 func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
 	s := newShelves(t, "Old", 3)
 	for i := range 3 {
@@ -246,8 +244,7 @@ func TestTaggedCopyStaysItself(t *testing.T) {
 	}
 }
 
-// A book that somebody has read is not purged while a file of its library could not be read, which may be its own with
-// tags.
+// A book with progress is not purged while an unreadable file of its library may be its tagged version.
 func TestPurgeWaitsForWhatIsUnread(t *testing.T) {
 	r := newRig(t)
 	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.library)
@@ -258,10 +255,10 @@ func TestPurgeWaitsForWhatIsUnread(t *testing.T) {
 	r.read("ann", "A/1.cbz", 1)
 	ids := values[string](r, "select id::text from book where tenant_id = app.tenant() and key <> 'A/2.cbz' order by id")
 	r.remove("A/1.cbz")
-	r.remove("A/2.cbz") // which nobody has read
+	r.remove("A/2.cbz") // nobody has read it
 	testkit.WriteFile(t, r.folder, "A/001.cbz", testkit.Comic(t, 1, 2, "<Title>Tagged</Title>"))
 	r.failing("A/001.cbz")
-	r.exec("alter table task alter column max_attempts set default 1") // it is not tried again and again
+	r.exec("alter table task alter column max_attempts set default 1") // no retries
 	r.scan("normal")
 	r.until("not exists (select from task where status in ('pending', 'running'))")
 	r.s3.Counter.Meddle(nil)

@@ -141,7 +141,7 @@ func TestPurgeOnScan(t *testing.T) {
 	if err := os.Remove(filepath.Join(r.folder, "S", "a.cbz")); err != nil {
 		t.Fatal(err)
 	}
-	r.rename("T/b.cbz", "U/b.cbz") // not gone, but in another place
+	r.rename("T/b.cbz", "U/b.cbz") // not gone, but moved
 	id := values[string](r, "select id::text from book where tenant_id = app.tenant() and key = 'T/b.cbz'")
 	r.start("normal")
 	r.until("exists (select from task where tenant_id = app.tenant() and type = 'purge_deleted' and status = 'completed')")
@@ -186,7 +186,7 @@ func TestLockedFieldsAreKept(t *testing.T) {
 	}
 }
 
-// What files say must never fail the batch they are stored with.
+// Values in files must never fail the batch they are stored with.
 func TestExtremeValuesAreContained(t *testing.T) {
 	r := newRig(t)
 	long := strings.Repeat("長", 70)
@@ -214,7 +214,7 @@ func TestExtremeValuesAreContained(t *testing.T) {
 	}
 }
 
-// A scan that has failed and is tried again has another end, which is looked after like the first.
+// A failed scan that is retried has another end, which is settled like the first.
 func TestScanTriedAgainIsSettled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A file that cannot be read is left alone while it stays as it is, unless the setting says otherwise.
+// An unreadable file is skipped while it is unchanged, unless the setting says otherwise.
 func TestFailedFilesAreTriedAgain(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/good.cbz", testkit.Comic(t, 1, 1, ""))
@@ -25,7 +25,7 @@ func TestFailedFilesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// set gives the tenant a setting.
+// set changes a setting of the tenant.
 func (r *rig) set(key, value string) {
 	r.t.Helper()
 	if _, err := db.Exec(r.ctx(), r.db.App, `insert into setting (tenant_id, key, value) values (app.tenant(), $1, $2)
@@ -55,7 +55,7 @@ func TestBatchSize(t *testing.T) {
 	}
 }
 
-// A scan that has listed for longer than the setting allows is given up, and not tried again by itself.
+// A scan that exceeds the time limit of its listing fails, and is not retried.
 func TestScanIsGivenUp(t *testing.T) {
 	r := newRig(t)
 	r.fill(1, 3)

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A file that two libraries have is a book in each, also while only one of them knows that it has another name.
+// A file in two libraries is a book in each, even while only one of them knows its new name.
 func TestLibrariesShareAFile(t *testing.T) {
 	t.Parallel()
 	const from, to = "S/01.cbz", "T/one.cbz"

@@ -18,12 +18,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// run is a series of numbered books whose files take each other's names. Book n says its number in its metadata and has
-// n+1 pages; ann is on the last. Of every second one the title and publisher are somebody's own; each has a genre of
-// its own that its file does not name.
+// run is a series of numbered books whose files take each other's names. Book n has its number in its metadata and n+1
+// pages; ann is on the last page. Every second one has a title and publisher from people; each has a genre that is not
+// in its file.
 type run struct {
 	*rig
-	ids map[string]string // of the books, by the key that they had at first
+	ids map[string]string // of the books, by their first key
 }
 
 func numbered(n int) string { return fmt.Sprintf("S/%02d.cbz", n) }
@@ -32,7 +32,7 @@ func (r *rig) numbered(n int) []byte {
 	return testkit.Comic(r.t, n, n+1, fmt.Sprintf("<Title>Title %d</Title><Summary>Summary %[1]d</Summary><Number>%[1]d</Number><Web>https://example.org/%[1]d</Web><Genre>Both, Genre %[1]d</Genre><Tags>Tag %[1]d</Tags>", n))
 }
 
-// newRun makes the books from first to last and others beside them.
+// newRun creates the books from first to last, and others beside them.
 func newRun(t *testing.T, first, last int) *run {
 	t.Helper()
 	r := &run{newRig(t), map[string]string{}}
@@ -47,7 +47,7 @@ func newRun(t *testing.T, first, last int) *run {
 	return r
 }
 
-// own makes the books of the run people's own.
+// own adds people's data to the books of the run.
 func (r *run) own() {
 	r.t.Helper()
 	for _, row := range values[string](r.rig, "select key || ' ' || id from book where tenant_id = app.tenant() and key like 'S/%'") {
@@ -64,7 +64,7 @@ func (r *run) own() {
 	r.exec("insert into book_genre (tenant_id, book_id, genre_id) select $1, b.id, g.id from book b join genre g on g.tenant_id = b.tenant_id and g.name = 'Own ' || b.page_count - 1 where b.tenant_id = $1 and b.key like 'S/%'", r.tenant)
 }
 
-// permute gives files the names of each other, all at once.
+// permute renames files to each other's names, all at once.
 func (r *run) permute(names map[string]string) {
 	r.t.Helper()
 	for from := range names {
@@ -75,7 +75,7 @@ func (r *run) permute(names map[string]string) {
 	}
 }
 
-// shift moves the files from first to last by some numbers.
+// shift renames the files from first to last by some numbers.
 func (r *run) shift(first, last, by int) {
 	r.t.Helper()
 	names := map[string]string{}
@@ -85,7 +85,7 @@ func (r *run) shift(first, last, by int) {
 	r.permute(names)
 }
 
-// settled runs a worker until nothing is left to do.
+// settled runs a worker until no task is left.
 func (r *run) settled() {
 	r.t.Helper()
 	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
@@ -94,8 +94,7 @@ func (r *run) settled() {
 	}
 }
 
-// scan runs a scan and all that it leaves to do afterwards: a worker that is stopped in between may keep a task for as
-// long as its lease.
+// scan runs a scan and all tasks that follow: a stopped worker may hold a task until its lease expires.
 func (r *run) scan(mode string) result {
 	r.t.Helper()
 	id := r.start(mode)
@@ -103,7 +102,7 @@ func (r *run) scan(mode string) result {
 	return r.result(id)
 }
 
-// scanned is scan, for one that succeeds.
+// scanned is a scan that must succeed.
 func (r *run) scanned(mode string) {
 	r.t.Helper()
 	if res := r.scan(mode); res.Status != "completed" || res.Errors != 0 {
@@ -111,7 +110,7 @@ func (r *run) scanned(mode string) {
 	}
 }
 
-// books is, of every book of the series, where it is, what it was at first, its content, its own and its reader.
+// books returns, for every book of the series, its place, first number, content, own data and reader.
 func (r *run) books(where string) []string {
 	r.t.Helper()
 	first := map[string]string{}
@@ -138,7 +137,7 @@ func (r *run) books(where string) []string {
 	return out
 }
 
-// want is what books tells of book n in a new place, or of one that is really new.
+// want returns the result of books for book n in a new place, or for a new one.
 func want(n int, key string, fresh bool) string {
 	name, title, publisher, own, reader := "new", fmt.Sprintf("Title %d", n), "", "", ""
 	if !fresh {
@@ -150,7 +149,7 @@ func want(n int, key string, fresh bool) string {
 	return fmt.Sprintf("%s | %s | pages %d | read | indexed | %s | %d | Summary %d%s | https://example.org/%d | Both, Genre %d, %sTag %d%s", name, key, n+1, title, n, n, publisher, n, n, own, n, reader)
 }
 
-// placed is what books tells where every book has the key that places gives it; those that are really new are in fresh.
+// placed returns the result of books if every book has its key in places; fresh holds the new ones.
 func placed(places map[int]string, fresh map[int]string) []string {
 	var out []string
 	for n, key := range places {
@@ -180,7 +179,7 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// counted compares the counters of the library and its series with their books.
+// counted checks the counters of the library and its series.
 func (r *run) counted() {
 	r.t.Helper()
 	for _, bad := range values[string](r.rig, `select 'series ' || s.path from series s where s.tenant_id = app.tenant() and (s.book_count, s.file_size, s.page_count) is distinct from
@@ -191,7 +190,7 @@ func (r *run) counted() {
 	}
 }
 
-// told compares what listeners were told with where the books are.
+// told compares the events with the places of the books.
 func (r *run) told(places map[int]string, fresh int) {
 	r.t.Helper()
 	r.mu.Lock()
@@ -227,11 +226,11 @@ func (r *run) told(places map[int]string, fresh int) {
 	}
 }
 
-// What files have become of each other's names, books follow: with their ids, readers, locked fields and own titles.
+// Books follow files that take each other's names: with their ids, readers, locked fields and own titles.
 func TestBooksFollowTheirContent(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(r *run)
-		places map[int]string // where the books from 2 to 6 are then
+		places map[int]string // expected places of the books 2 to 6
 		fresh  map[int]string
 		gone   []string
 		result result
@@ -324,7 +323,7 @@ func TestBooksFollowTheirContent(t *testing.T) {
 	}
 }
 
-// A book whose content is gone and whose name another has taken waits as any other that is gone, and comes back with
+// A book whose content is gone and whose name another file has taken waits like any missing one, and comes back with
 // its file.
 func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	r := newRun(t, 2, 6)
@@ -334,7 +333,7 @@ func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	}
 	r.shift(4, 6, -1)
 	r.scanned("normal")
-	// What comes new under the name that became free is nobody who was here.
+	// A new file under the freed name is none of the former books.
 	testkit.WriteFile(t, r.folder, numbered(6), r.numbered(60))
 	r.scanned("normal")
 	if err := os.Rename(away, filepath.Join(r.folder, numbered(7))); err != nil {
@@ -346,7 +345,7 @@ func TestBookWithoutAPlaceComesBack(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(2), 3: numbered(7), 4: numbered(3), 5: numbered(4), 6: numbered(5)}, map[int]string{60: numbered(6)}))
 }
 
-// A file that moves on before its book was read again in its new place has its titles and metadata in the next one.
+// A file that moves on before its book was read again in the new place keeps its titles and metadata.
 func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
 	r := newRun(t, 2, 4)
 	r.shift(2, 4, 1)
@@ -355,7 +354,7 @@ func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
 	if n := values[int64](r.rig, "select count(*) from page_index where tenant_id = app.tenant() and revision < 0"); n[0] != 0 {
 		t.Errorf("%d books were not read again", n[0])
 	}
-	for _, key := range []string{numbered(2), numbered(3)} { // as they were before
+	for _, key := range []string{numbered(2), numbered(3)} { // unchanged
 		r.exec("update page_index p set revision = -1 from book b where b.id = p.book_id and b.key = $1", key)
 		r.exec("update book set title = '?' where key = $1", key)
 		r.exec(`update book_metadata m set metadata = '{"summary": "?"}' from book b where b.id = m.book_id and b.key = $1`, key)
@@ -367,7 +366,7 @@ func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
 	same(t, "books", r.books("true"), placed(map[int]string{2: numbered(9), 3: numbered(4), 4: numbered(5)}, map[int]string{20: numbered(8)}))
 }
 
-// Of equal contents nothing tells which is which: what kept its key stays, the others keep their order.
+// Equal contents cannot be distinguished: a book that kept its key stays, the others keep their order.
 func TestShiftWithEqualFiles(t *testing.T) {
 	r := &run{newRig(t), map[string]string{}}
 	for n := 2; n <= 6; n++ {
@@ -391,7 +390,7 @@ func TestShiftWithEqualFiles(t *testing.T) {
 	r.scanned("normal")
 	same(t, "books", names(), []string{"S/02.cbz S/03.cbz pages 3", "S/03.cbz S/04.cbz pages 4", "S/04.cbz S/05.cbz pages 5", "S/05.cbz S/06.cbz pages 6", "S/06.cbz S/07.cbz pages 7",
 		"S/10.cbz S/09.cbz pages 5", "S/11.cbz S/11.cbz pages 5", "S/12.cbz S/12.cbz pages 5"})
-	// A copy over another book is that book, replaced, as long as the original is where it was.
+	// A copy over another book replaces that book's content, as long as the original is in its place.
 	testkit.WriteFile(t, r.folder, "S/03.cbz", same4)
 	if res := r.scan("normal"); res.Updated != 1 || res.Moved != 0 {
 		t.Errorf("%+v", res)
@@ -401,7 +400,7 @@ func TestShiftWithEqualFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be read takes the name of one that has moved: it is a book of its own, with its error.
+// An unreadable file takes the name of one that has moved: it is a separate book with an error.
 func TestShiftForABrokenFile(t *testing.T) {
 	r := newRun(t, 2, 6)
 	r.shift(2, 6, 1)
@@ -419,7 +418,7 @@ func TestShiftForABrokenFile(t *testing.T) {
 	same(t, "books", r.books("true"), placed(places, map[int]string{20: numbered(2)}))
 }
 
-// Who has more books than a new limit allows may still rename them.
+// A tenant above a new limit may still rename books.
 func TestShiftBeyondTheLimit(t *testing.T) {
 	r := newRun(t, 2, 4)
 	r.exec("update tenant set max_books = 1")
@@ -432,7 +431,7 @@ func TestShiftBeyondTheLimit(t *testing.T) {
 	r.counted()
 }
 
-// Where numbers are positions, they are those of the new names.
+// If numbers are positions, they follow the new names.
 func TestShiftedPositions(t *testing.T) {
 	r := newRun(t, 2, 4)
 	r.exec("update library set number_strategy = 'file_order'")
@@ -444,7 +443,7 @@ func TestShiftedPositions(t *testing.T) {
 	}
 }
 
-// Files are looked at in any order, each alone, as when a store announces them: what comes first decides nothing.
+// Files are looked at in any order, one by one, as with notifications: the order does not matter.
 func TestNamesChangeInAnyOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(r *run)
@@ -505,15 +504,15 @@ func permutations(list []int) func(yield func([]int) bool) {
 	}
 }
 
-// Books of several tasks follow their content although the workers are killed again and again, and although the scan is
-// cancelled and another one goes on.
+// Books of several tasks follow their content although the workers are killed repeatedly, and although the scan is
+// cancelled and another one continues.
 func TestKilledAndCancelledShift(t *testing.T) {
 	const first, last = 2, 141
 	r := newRun(t, first, last)
 	r.shift(first, last, 1)
 	stop := r.rescue()
 	defer stop()
-	r.exec("alter table task alter column max_attempts set default 100") // no file's fault
+	r.exec("alter table task alter column max_attempts set default 100") // not caused by a file
 	id := r.start("normal")
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
@@ -540,7 +539,7 @@ func TestKilledAndCancelledShift(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // killed: that is its end
+		_ = cmd.Wait() // killed as expected
 	}
 	if res := r.result(id); res.Status != "completed" || res.Processed != res.Total {
 		t.Errorf("after %d kills: %+v", kills, res)

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// choose gives the rig's library other strategies.
+// choose sets the strategies of the rig's library.
 func (r *rig) choose(series, seriesConfig, book, bookConfig, number string) {
 	r.t.Helper()
 	_, err := r.db.Owner.Pool().Exec(context.Background(), `update library set series_strategy = $2, series_config = nullif($3, '')::jsonb,
@@ -19,7 +19,7 @@ func (r *rig) choose(series, seriesConfig, book, bookConfig, number string) {
 	}
 }
 
-// books are the library's books as "series: title number volume chapter".
+// books returns the library's books as "series: title number volume chapter".
 func (r *rig) books() []string {
 	r.t.Helper()
 	return values[string](r, `select s.title || ': ' || b.title || ' ' || coalesce(b.number::text, '-') || ' ' || coalesce(b.volume::text, '-') || ' ' || coalesce(b.chapter::text, '-')
@@ -74,8 +74,8 @@ func TestPublisherHierarchyFillsThePublisher(t *testing.T) {
 	}
 }
 
-// In a flat library the metadata decides where no pattern does; a book moves when it was read, the series it leaves
-// empty is removed, and a rescan changes nothing.
+// In a flat library the metadata decides if no pattern matches; a book moves after it was read, the emptied series is
+// deleted, and a rescan changes nothing.
 func TestFlatMovesBooksByMetadata(t *testing.T) {
 	r := newRig(t)
 	r.choose("flat", "", "filename", "", "file_order")
@@ -115,13 +115,13 @@ func TestCustomStrategies(t *testing.T) {
 	r.mustBe("Batman (DC): Batman (DC) 02-003.5 Knight 9 2 3.5", "Batman (DC): plain v04 - 4 -", "loose: Named - - -")
 }
 
-// Files are in the order of their names, not of what their extensions or the folders' slashes compare as.
+// Files are sorted by name, regardless of how extensions or slashes would compare.
 func TestFileOrder(t *testing.T) {
 	for number, order := range map[string][]string{
 		"file_order": {"S/A/T.cbz", "S/A/T 2.cbz", "S/A/T 10.cbz", "S/A/T 10 copy.cbr", "S/A/T 10.5.cbz", "S/A extra/T 1.cbz", "S/B.x/1.cbz", "S/B.x/1.5.cbz", "S/Z.cbz",
 			"S/書/(上).cbz", "S/書/(中).cbz", "S/書/(下).cbz", "S/本/本 上巻.cbz", "S/本/本 中巻.cbz", "S/本/本 下巻.cbz",
 			"S/話/第一話 七.cbz", "S/話/第二話 三.cbz", "S/話/第七話.cbz", "S/話/第十話.cbz", "S/話/第十二話.cbz", "S/話/第二十話.cbz", "S/話/第百二話.cbz"},
-		"smart": {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"}, // none has a number in its name
+		"smart": {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"}, // no numbers in the names
 	} {
 		t.Run(number, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestFileOrder(t *testing.T) {
 	}
 }
 
-// Another way of naming and numbering takes effect when a book is analysed again, and never for what is locked.
+// Other strategies for names and numbers take effect when a book is analysed again, and never for locked fields.
 func TestChangingStrategies(t *testing.T) {
 	r := newRig(t)
 	r.choose("series_volume", "", "filename", "", "file_order")

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A file that takes too long has an error that says so, whether its reader notices or not; the others are read.
+// A file that takes too long gets an error that says so, whether its reader stops or not; the others are read.
 func TestFileTakesTooLong(t *testing.T) {
 	r := newRig(t)
 	for i, name := range []string{"deaf", "patient", "quick"} {

@@ -17,14 +17,14 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// do runs a task of the library, or of one of its series, and returns its result.
+// do runs a task of the library, or of one of its series, and returns the result.
 func (r *rig) do(s task.Spec) []byte {
 	r.t.Helper()
 	s.LibraryID = &r.library
 	return r.finish(func(b *pgx.Batch, id *uuid.UUID) error { return task.Add(b, s, id) })
 }
 
-// doOfSeveral is do for a task of several series, whatever their libraries.
+// doOfSeveral is do for a task of several series of any libraries.
 func (r *rig) doOfSeveral(s task.Spec, series []uuid.UUID) []byte {
 	r.t.Helper()
 	return r.finish(func(b *pgx.Batch, id *uuid.UUID) error { return task.AddFor(b, s, task.OfSeveralSeries(series), id) })
@@ -49,7 +49,7 @@ func (r *rig) titles(of, by string) string {
 	return strings.Join(values[string](r, "select title || ' / ' || title_sort from "+of+" where tenant_id = app.tenant() order by "+by), ", ")
 }
 
-// Rules that are changed later reach series that are there, but for locked titles; a dry run only tells.
+// Later changes of rules apply to existing series, except locked titles; a dry run only reports.
 func TestTitlesAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -92,7 +92,7 @@ func TestTitlesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// The books of one series are numbered again, as the strategy says that the library has by now.
+// The books of a series are renumbered by the library's current strategy.
 func TestSeriesIsNumberedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -116,7 +116,7 @@ func TestSeriesIsNumberedAgain(t *testing.T) {
 	}
 }
 
-// Books that are called after their place in the series are called so again, when several series are numbered too.
+// Books named by their position are renamed when several series are renumbered, too.
 func TestSeveralSeriesAreNumberedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -138,8 +138,8 @@ func TestSeveralSeriesAreNumberedAgain(t *testing.T) {
 	}
 }
 
-// Listeners hear of series whose books were numbered or named anew because of a neighbour, and of those that took
-// something from a book.
+// Events are published for series whose books were renumbered or renamed because of a neighbour, and for series that
+// took metadata from a book.
 func TestSeriesAreToldOfTheirBooks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -153,7 +153,7 @@ func TestSeriesAreToldOfTheirBooks(t *testing.T) {
 	for _, id := range values[uuid.UUID](r, "select id from series where tenant_id = app.tenant()") {
 		of[id] = values[string](r, "select name from series where tenant_id = app.tenant() and id = $1", id)[0]
 	}
-	// told is what series_updated says since the last time: series and fields, each once.
+	// told returns the series_updated events since the last call: series and fields, without duplicates.
 	told := func() string {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -15,8 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// closing lets the store fail for each listing that would have to look into one of the folders, as a gateway does whose
-// user may not.
+// closing makes the store fail for each listing that includes one of the folders, like a gateway without permission.
 func (r *rig) closing(folders ...string) {
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		q := req.URL.Query()
@@ -40,8 +39,8 @@ func (r *rig) lookedAt() time.Time {
 	return *at[0]
 }
 
-// A folder that cannot be listed leaves its books as they were and keeps no other folder from being scanned; what has
-// gone is not purged then, since its file may be there.
+// A folder that cannot be listed keeps its books and does not block other folders; missing books are not purged then,
+// since their files may be there.
 func TestFolderThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -95,7 +94,7 @@ func TestFolderThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A folder whose name is no UTF-8 cannot be asked for.
+// A folder with a name that is not UTF-8 cannot be requested.
 func TestFolderWithAnUnclearName(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -152,7 +151,7 @@ func TestPathsThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	deep := ""
-	for len(deep) < 3000 { // random, since Postgres compresses what repeats
+	for len(deep) < 3000 { // random, since Postgres compresses repetitions
 		deep += rand.Text() + rand.Text() + rand.Text() + rand.Text() + "/"
 	}
 	testkit.WriteFile(t, r.folder, "A/01.cbz", testkit.Comic(t, 1, 1, ""))

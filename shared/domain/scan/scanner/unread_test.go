@@ -23,7 +23,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// failing lets the store fail for one file.
+// failing makes the store fail for one file.
 func (r *rig) failing(key string) {
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if req.Method == "GET" && req.URL.Path == "/books/"+key {
@@ -34,12 +34,12 @@ func (r *rig) failing(key string) {
 	})
 }
 
-// unread are the books that nobody has read and that have no error.
+// unread returns the books that were not read and have no error.
 func (r *rig) unread() []string {
 	return values[string](r, "select key from book where tenant_id = app.tenant() and not analyzed and error_type is null order by key")
 }
 
-// A book of which the database refuses what was read has an error of its own, whatever is read with it.
+// A book whose data the database rejects gets an error of its own, regardless of its batch.
 func TestWhatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -74,9 +74,8 @@ func TestWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A file whose name no listing can hold is a book with an error that says so, once, wherever it stands: the next scan
-// finds nothing new. Files of which no listing tells one from the other are one. Names that have U+FFFD themselves are
-// like any other.
+// A file whose name no listing can contain is a book with an error that says so, once, wherever it is: the next scan
+// finds nothing new. Files that listings cannot distinguish are one book. Names that really contain U+FFFD are normal.
 func TestNamesThatNoListingHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -99,8 +98,8 @@ func TestNamesThatNoListingHolds(t *testing.T) {
 	}
 }
 
-// Books that the store did not give are errors of the scan, none of their own, and the next scan reads them. They keep
-// no other from being read.
+// Books that the store did not return are errors of the scan, not of the books, and the next scan reads them. They do
+// not block others.
 func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -123,8 +122,8 @@ func TestUnreadBooksAreErrorsOfTheScan(t *testing.T) {
 	}
 }
 
-// What a gateway lists but may not open is a book with an error of its own, at once where it is a link, else at the
-// last attempt.
+// A file that a gateway lists but cannot open is a book with its own error: at once for a link, otherwise at the last
+// attempt.
 func TestClosedFilesAreErrorsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -154,7 +153,7 @@ func TestClosedFilesAreErrorsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Sidecars that the store did not give are errors of the scan, too.
+// Sidecars that the store did not return are errors of the scan, too.
 func TestUnreadSidecarsAreErrorsOfTheScan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -171,7 +170,7 @@ func TestUnreadSidecarsAreErrorsOfTheScan(t *testing.T) {
 	}
 }
 
-// pagesOfText is a PDF of one page that must be drawn.
+// pagesOfText returns a PDF with one page that must be drawn.
 func pagesOfText() []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.4\n")
@@ -190,7 +189,7 @@ func pagesOfText() []byte {
 	return b.Bytes()
 }
 
-// A book whose cover cannot be drawn, or not in time, is read all the same.
+// A book whose cover cannot be drawn, or not in time, is analysed anyway.
 func TestCoverIsNotDrawn(t *testing.T) {
 	t.Parallel()
 	for name, draw := range map[string]content.Drawing{
@@ -221,7 +220,7 @@ func TestCoverIsNotDrawn(t *testing.T) {
 	}
 }
 
-// A book whose cover cannot be stored is read all the same.
+// A book whose cover cannot be stored is analysed anyway.
 func TestCoverIsNotStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -236,8 +235,7 @@ func TestCoverIsNotStored(t *testing.T) {
 	}
 }
 
-// A file that was empty when it was scanned, as one is that is still being copied, is read in whole when it is tried
-// again.
+// A file that was empty when it was scanned, because it was still being copied, is read completely by a retry.
 func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -259,7 +257,7 @@ func TestRetriedFileIsNoLongerEmpty(t *testing.T) {
 	r.until("(select analyzed and page_count = 3 and error_type is null from book where tenant_id = app.tenant())")
 }
 
-// A file that the store has archived is a book with an error, at once: no further try brings it back.
+// A file that the store has archived is a book with an error at once: a retry does not help.
 func TestArchivedFiles(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -287,7 +285,7 @@ func TestArchivedFiles(t *testing.T) {
 	}
 }
 
-// Many files that the store does not give to Longbox keep none behind them from being read.
+// Many files that Longbox may not read do not block later ones.
 func TestFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Readers whose place is beyond the last page of a file that was cut off are where they were when it is whole again,
-// however late, but not who has turned to another page since, or begun anew.
+// Progress beyond the last page of a truncated file is restored when the file is complete again, however late, unless
+// the reader has turned to another page since, or started over.
 func TestPlaceIsBackWithTheWholeFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -38,7 +38,7 @@ func TestPlaceIsBackWithTheWholeFile(t *testing.T) {
 	for _, user := range []string{"ann", "bob", "cid", "dan"} {
 		told(user, 1, 5, 1)
 	}
-	r.read("eve", "S/1.cbz", 5) // nothing tells where she was
+	r.read("eve", "S/1.cbz", 5) // without a known position
 	scanned(half)
 	at("ann 2", "bob 2", "cid 2", "dan 2", "eve 2")
 	told("bob", 1, 1, 2)
