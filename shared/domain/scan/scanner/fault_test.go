@@ -190,7 +190,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 			case <-died:
 				deaths++
 				alive = false
-				r.exec("update task set lease_until = now() where status = 'running' and lease_until is not null") // its leases have run out
+				r.exec("update task set lease_until = now() where status = 'running' and lease_until is not null") // its leases have expired
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
@@ -216,7 +216,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 	t.Logf("%d deaths", deaths)
 }
 
-// A worker that dies while it lists leaves the same books to two tasks; what is wrong with one counts once.
+// A worker that dies while listing leaves the same books to two tasks; the error of a book counts once.
 func TestTwoTasksTellAProblemOnce(t *testing.T) {
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/broken.cbz", []byte("no archive"))
@@ -234,7 +234,7 @@ func TestTwoTasksTellAProblemOnce(t *testing.T) {
 	}
 }
 
-// state is everything that a scan leaves behind, without what differs by chance (ids, times).
+// state returns everything that a scan leaves behind, except random values (ids, times).
 func (r *rig) state() []string {
 	return values[string](r, `
 		select 'book|' || b.key || '|' || b.title || '|' || b.page_count || '|' || coalesce(b.number, -1) || '|' || b.fingerprint || '|' ||
@@ -271,7 +271,7 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	r.fill(20, 40)
 	stop := r.rescue()
 	defer stop()
-	// Attempts count only up to the limit: a scan that is killed ten times is not its own fault here.
+	// Attempts are limited: being killed ten times is not the scan's own fault here.
 	if _, err := r.db.Owner.Pool().Exec(context.Background(), "alter table task alter column max_attempts set default 100"); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		_ = cmd.Wait() // killed: that is its end
+		_ = cmd.Wait() // killed as expected
 		if finished {
 			break
 		}
@@ -312,9 +312,9 @@ func TestKilledWorkersLeaveTheSameResult(t *testing.T) {
 	r.killedAtWork(kills)
 }
 
-// With the cancel every task of the scan has ended, and nothing is written any more; what is being worked on notices
-// within two beats of a worker, each a second and a question to the database. The beats are counted here, at the pace
-// that the machine allows.
+// After the cancellation every task of the scan has ended, and nothing more is written. A running handler notices
+// within two beats of a worker, each of which is a second and a query. The test counts the beats, at the speed of the
+// machine.
 func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 	r := newRig(t)
 	r.fill(20, 40)
@@ -326,7 +326,7 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 		runner.Handlers[kind] = func(ctx context.Context, h task.Held) (any, error) {
 			working.Add(1)
 			defer working.Done()
-			if kind == task.AnalyzeBooks { // the first begins when everything is cancelled
+			if kind == task.AnalyzeBooks { // the first one begins after everything is cancelled
 				first.Do(func() { close(analysing); <-cancelled })
 			}
 			return do(ctx, h)
@@ -379,7 +379,7 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 	if res := r.result(id); res.Status != "cancelled" {
 		t.Errorf("%+v", res)
 	}
-	// The next scan finishes what the cancelled one left.
+	// The next scan completes what the cancelled one left.
 	if res := r.scan("normal"); res.Status != "completed" {
 		t.Fatalf("%+v", res)
 	}
@@ -495,7 +495,7 @@ func TestUnreadAfterADeath(t *testing.T) {
 	}
 }
 
-// After the death of a worker, too, a file that the store does not give keeps none behind it from being read.
+// After a worker's death, too, an unreadable file does not block later ones.
 func TestRefusedAfterADeath(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
