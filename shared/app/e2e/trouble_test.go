@@ -202,6 +202,7 @@ func TestStoreTrouble(t *testing.T) {
 	s := newSystem(t, links{})
 	admin := s.as("admin")
 	const pages, readers = 48, 16
+	const spike = 2 * time.Second // of one try in 200
 	var files []testkit.File
 	for i := range pages {
 		files = append(files, testkit.File{Name: fmt.Sprintf("%02d.jpg", i+1), Data: append(testkit.JPEG(t, 60, 90, i), bytes.Repeat([]byte{byte(i)}, 20_000)...)})
@@ -229,7 +230,7 @@ func TestStoreTrouble(t *testing.T) {
 		tries[at]++
 		seeded.Unlock()
 		if slow {
-			timer := time.NewTimer(500 * time.Millisecond)
+			timer := time.NewTimer(spike)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
@@ -248,7 +249,7 @@ func TestStoreTrouble(t *testing.T) {
 		}
 	}
 	// again counts the reads with more tries than allowed: Redis was late, and an Early operation was started again.
-	run := func(requests int) (whole, aborted, refused, most, again int, slowest time.Duration) {
+	run := func(requests int) (whole, aborted, refused, most, again int, times []time.Duration) {
 		var next atomic.Int64
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -266,7 +267,7 @@ func TestStoreTrouble(t *testing.T) {
 					asked := tries[n-1]
 					seeded.Unlock()
 					mu.Lock()
-					slowest = max(slowest, took)
+					times = append(times, took)
 					if asked > 3 && asked <= 6 && took >= 20*time.Millisecond {
 						again++
 					} else {
@@ -299,20 +300,29 @@ func TestStoreTrouble(t *testing.T) {
 		return runtime.NumGoroutine(), len(dir)
 	}
 	s.s3.Counter.Meddle(meddle)
-	requests := 4000
+	requests := 10_000
 	if programs != "" {
 		requests = 1000
 	}
 	run(300)
 	g0, f0 := measure()
 	began := time.Now()
-	whole, aborted, refused, most, again, slowest := run(requests)
-	t.Logf("in %s: %d whole, %d aborted, %d refused, at most %d tries, %d done again, the slowest %s", time.Since(began), whole, aborted, refused, most, again, slowest)
+	whole, aborted, refused, most, again, times := run(requests)
+	slices.Sort(times)
+	slow, slowest := times[len(times)*99/100], times[len(times)-1]
+	t.Logf("in %s: %d whole, %d aborted, %d refused, at most %d tries, %d done again, 99 of 100 within %s, the slowest %s",
+		time.Since(began), whole, aborted, refused, most, again, slow, slowest)
 	if whole < requests*3/4 || aborted == 0 || refused == 0 || most != 3 || again > requests/100 {
 		t.Error("the trouble did not reach the reads, or too much of it")
 	}
+	// Between its tries a read waits 0.3 s; hardly one is slow in more than one of them. The rest is for a busy machine.
+	if slow > 300*time.Millisecond+spike+2*time.Second || slowest > 3*spike+10*time.Second {
+		t.Errorf("99 of 100 answers took %s, the slowest %s", slow, slowest)
+	}
 	var g1, f1 int // of this process, which is all of Longbox unless the functions run
-	testkit.Eventually(t, 10*time.Second, func() bool { g1, f1 = measure(); return g1 <= g0+20 && f1 <= f0+20 })
+	// Connections that each reader has left idle, with two goroutines at either end, may be there, and none for each request.
+	const idle = 4 * readers
+	testkit.Eventually(t, 10*time.Second, func() bool { g1, f1 = measure(); return g1 <= g0+idle && f1 <= f0+idle })
 	t.Logf("goroutines %d, then %d; open files %d, then %d", g0, g1, f0, f1)
 }
 
