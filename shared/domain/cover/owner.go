@@ -9,15 +9,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// owner is a kind of thing that has covers: series or book.
-type owner struct {
-	entity           events.EntityType // also the table
-	path             string
-	what             string // in messages and operation ids
-	many             string // in messages
-	fallback         string // what is shown if nothing was chosen
-	there            string // SQL: the row o exists
-	reading, writing string
+// covered is what people give covers: a series or a book.
+type covered struct {
+	owner.Owner
+	fallback string // what is shown where nothing was chosen
 }
 
 var (
@@ -25,35 +20,28 @@ var (
 	ofBook   = covered{owner.Book, "the cover in the file"}
 )
 
-// sql fills in a template: {o} is the table of the owner, {c} the table of its covers, {id} the owner's column there,
-// and {is} the condition that row o is the owner $1.
-func (o owner) sql(text string) string {
-	return strings.NewReplacer("{o}", string(o.entity), "{c}", string(o.entity)+"_cover", "{id}", string(o.entity)+"_id",
-		"{is}", "o.tenant_id = app.tenant() and o.id = $1 and "+o.there).Replace(text)
-}
+// sql is a text as of owner.Owner, with {c} for the table of the owner's covers.
+func (o covered) sql(text string) string { return o.SQL(text, "{c}", o.Table+"_cover") }
 
-// a names the owner in messages.
-func (o owner) a() string { return "a " + string(o.entity) }
-
-// hold locks an owner against concurrent changes of its covers, and reports whether it exists.
+// hold makes those who change the covers of an owner wait for each other, and tells whether it is there.
 func (o covered) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
 	db.Value(b, exists, o.sql("select true from {o} o where {is} for no key update"), id)
 }
 
-// changed is an owner whose covers have changed, and the series that show its cover as theirs.
+// changed is an owner whose covers were changed, and those series that show it as theirs.
 type changed struct {
 	library uuid.UUID
 	showing []events.Series
 }
 
-// queueChanged selects the series that show the book's cover as theirs.
+// queueChanged asks which series show the book as theirs.
 func (o covered) queueChanged(b *pgx.Batch, c *changed, id uuid.UUID) {
 	if o == ofBook {
 		QueueShowing(b, []uuid.UUID{id}, &c.showing)
 	}
 }
 
-// Told returns the events for a new cover of a series or book, and of the series that show it as theirs.
+// Told are the events that say that a series or book shows another cover, and the series that show it as theirs.
 func Told(entity events.EntityType, id, library uuid.UUID, showing []events.Series) []events.Event {
 	out := []events.Event{events.CoverUpdated(entity, id, &library)}
 	for _, s := range showing {
@@ -62,13 +50,14 @@ func Told(entity events.EntityType, id, library uuid.UUID, showing []events.Seri
 	return out
 }
 
-// QueueShowing selects the series that show the cover of one of the books, by the rules of shared/domain/rendition: the
-// book that people chose or, without an uploaded picture or one beside the books, the first readable book.
+// QueueShowing asks which series show the cover of one of the books, by the rules of shared/domain/rendition: of the
+// one that people chose, or, without a picture that was uploaded or lies beside the books, of the first that could be
+// read.
 func QueueShowing(b *pgx.Batch, books []uuid.UUID, out *[]events.Series) {
 	if len(books) == 0 {
 		return
 	}
-	// Each book gets its own lookup: a join with the series would read all books of the tenant.
+	// Each book is looked up by itself: joined with the series, all books of the tenant would be read.
 	db.All(b, out, `select x.id, x.library_id from (select s.id, s.library_id, s.path, s.cover_source,
 		    (select c.id from book c where c.tenant_id = app.tenant() and c.series_id = s.id and c.deleted_at is null
 		      and c.id = case when s.cover_source like 'book:%' then substr(s.cover_source, 6)::uuid end) as chosen,

@@ -9,15 +9,15 @@ import (
 	"github.com/longbox/longbox/shared/domain/owner"
 )
 
-// Given holds the references of a series or book that a plugin provides, in the form of user input.
+// Given is what a plugin says of a series or a book, in the form that people could have written it.
 type Given struct {
-	Titles  []TitleBody // for a series
+	Titles  []TitleBody // of a series
 	IDs     []IDBody
 	Links   []LinkBody
-	Ratings []RatingBody // for a series
+	Ratings []RatingBody // of a series
 }
 
-// Check removes entries that would be invalid as user input, and keeps only the last one per service.
+// Check leaves out of it what people could not have written, and of each service all but the last.
 func (g *Given) Check() {
 	g.Titles = valid(g.Titles, (*TitleBody).values, func(t *TitleBody) (string, bool) { return t.Title, short(t.Label, 100) && short(t.Title, 500) })
 	g.IDs = valid(g.IDs, (*IDBody).values, func(i *IDBody) (string, bool) {
@@ -27,12 +27,12 @@ func (g *Given) Check() {
 	g.Ratings = valid(g.Ratings, (*RatingBody).values, func(r *RatingBody) (string, bool) { return r.SourceName, short(r.SourceName, 100) })
 }
 
-// short reports whether a text is not empty and has at most that many characters.
+// short tells whether a text has something, and so many characters at most.
 func short(text string, most int) bool {
 	return text != "" && len(text) <= 4*most && utf8.RuneCountInString(text) <= most
 }
 
-// valid returns the valid entries, up to the limit for users; of entries with the same name, the last one.
+// valid are those that people could have written, as many as they could; of those with one name the last.
 func valid[T any](all []T, values func(*T, *check) []any, named func(*T) (name string, short bool)) (out []T) {
 	places := map[string]int{}
 	for _, v := range all {
@@ -53,8 +53,8 @@ func valid[T any](all []T, values func(*T, *check) []any, named func(*T) (name s
 	return out
 }
 
-// QueueGivenSeries adds references to a series, which the batch has locked: titles that it lacks, and per service an
-// id, page and rating, which replace the old ones. Entries beyond the limit are dropped.
+// QueueGivenSeries hangs it on a series, which the batch has locked: titles that it has not yet; of each service the
+// id, page and rating takes the place of the one that was there. What finds no room is left out.
 func QueueGivenSeries(b *pgx.Batch, id uuid.UUID, g *Given) {
 	for _, t := range g.Titles {
 		titles.queueGiven(b, owner.Series, id, t.values(&check{}), "y.title = $3::text")
@@ -77,15 +77,15 @@ func queueGivenServices(b *pgx.Batch, o owner.Owner, id uuid.UUID, g *Given) {
 	}
 }
 
-// queueGiven inserts one like add. For a kind that allows several, it does nothing if a row y matches the condition
-// same.
+// queueGiven hangs one on an owner as add does; of a kind of which there may be several, not where same says that the
+// row y is the same.
 func (k kind[T]) queueGiven(b *pgx.Batch, o owner.Owner, id uuid.UUID, values []any, same string) {
 	insert, room, conflict := k.insertion(o)
 	if same != "" {
 		room += k.sql(o, " and not exists (select from {k} y where y.tenant_id = app.tenant() and y.{id} = o.id and "+same+")")
 	}
 	b.Queue(insert+" and "+room+conflict, append([]any{id}, values...)...)
-	if k.table == ids.table { // its limit was just checked
-		b.Queue(fmt.Sprintf("update external_id x set last_synced_at = now() where x.tenant_id = app.tenant() and x.%s = $1 and x.source = $2", o.column), id, values[0])
+	if k.table == ids.table { // it was looked at just now
+		b.Queue(o.SQL("update external_id x set last_synced_at = now() where x.tenant_id = app.tenant() and x.{id} = $1 and x.source = $2"), id, values[0])
 	}
 }

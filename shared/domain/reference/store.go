@@ -13,61 +13,33 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is how many entries of a kind people can add to a series or book.
+// most is how many of a kind people can give a series or a book.
 const most = 200
 
-// owner is a kind of thing that has references: series or book.
-type owner struct {
-	table, path, column string
-	what                string // in messages and operation ids
-	there               string // SQL: the row o exists
-	series              string // SQL: the series of row o
-	reading, writing    string
-}
-
-var (
-	ofSeries = owner{"series", "series", "series_id", "Series", "true", "o.id", auth.SeriesRead, auth.SeriesWrite}
-	ofBook   = owner{"book", "books", "book_id", "Book", "o.deleted_at is null", "o.series_id", auth.BooksRead, auth.BooksWrite}
-)
-
-// touched locates an owner that was changed.
+// touched is where an owner stands that was changed.
 type touched struct {
 	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// told returns the event that a field of an owner has changed.
-func (o owner) told(id uuid.UUID, at *touched, field string) events.Event {
-	if o == ofBook {
-		return events.BookUpdated(events.Book{ID: id, SeriesID: at.SeriesID, LibraryID: at.LibraryID}, field)
-	}
-	return events.SeriesUpdated(events.Series{ID: id, LibraryID: at.LibraryID}, field)
-}
-
-// is is an SQL condition: row o is the owner $1.
-func (o owner) is() string {
-	return "o.tenant_id = app.tenant() and o.id = $1 and " + o.there
-}
-
-// queueTouch updates updated_at of owner id if condition holds.
-func (o owner) queueTouch(b *pgx.Batch, dst **touched, condition string, id uuid.UUID, args ...any) {
-	db.One(b, dst, "update "+o.table+" o set updated_at = now() where "+o.is()+" and "+condition+" returning "+o.series+" as series_id, o.library_id",
+// queueTouch notes a change of owner id where a condition is met.
+func queueTouch(b *pgx.Batch, dst **touched, o owner.Owner, condition string, id uuid.UUID, args ...any) {
+	db.One(b, dst, o.SQL("update {o} o set updated_at = now() where {is} and "+condition+" returning {series} as series_id, o.library_id"),
 		append([]any{id}, args...)...)
 }
 
-// column is a column that people write.
+// column is one that people write.
 type column struct{ name, kind string }
 
-// kind is a kind of reference, represented as a T.
+// kind is something that hangs on owners, as a T.
 type kind[T any] struct {
 	table, path, field string   // in the database, in paths, and in events
 	what               string   // in messages
-	id                 string   // in operation ids
-	columns            []column // the first two are name and value
-	unique             bool     // the first column is unique per owner
+	columns            []column // the first two are what it is called by and what it says
+	unique             bool     // of its first column an owner has one
 	rest               string   // further columns
-	again              string   // SQL that resets the further columns on replacement
-	spelled            string   // SQL for the first column, from the name $2 as people write it
+	again              string   // SQL that sets them where another takes its place
+	spelled            string   // SQL of the first column where $2 is what people call it
 }
 
 // sql is a text as of owner.Owner, with {k} for the table of the kind.
@@ -81,7 +53,7 @@ func (k kind[T]) all() string {
 	return names + ", x.created_at, x.updated_at" + k.rest
 }
 
-// queue adds the select of all of an owner to the batch.
+// queue asks for all that hang on an owner.
 func (k kind[T]) queue(b *pgx.Batch, dst *[]T, o owner.Owner, id uuid.UUID) {
 	db.All(b, dst, k.sql(o, "select "+k.all()+" from {k} x where x.tenant_id = app.tenant() and x.{id} = $1 order by x."+k.columns[0].name+", x.id"), id)
 }
@@ -100,15 +72,15 @@ func (k kind[T]) list(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID
 	return out, nil
 }
 
-// add inserts a reference with a value per column, or replaces the one with the same name. Conflict if the limit is
-// reached.
+// add hangs one on an owner, with a value for each column, or puts it into the place of the one that is called the
+// same; Conflict where there are as many as there may be.
 func (k kind[T]) add(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID, values []any) (*T, *touched, error) {
 	insert, room, conflict := k.insertion(o)
 	var b pgx.Batch
 	var exists bool
 	var at *touched
 	var out *T
-	db.Value(&b, &exists, "select true from "+o.table+" o where "+o.is()+" for no key update", id) // serializes writers
+	db.Value(&b, &exists, o.SQL("select true from {o} o where {is} for no key update"), id) // makes writers wait for each other
 	db.One(&b, &out, insert+" and "+room+conflict+" returning "+k.all(), append([]any{id}, values...)...)
 	queueTouch(&b, &at, o, k.sql(o, "exists (select from {k} y where y.tenant_id = app.tenant() and y.{id} = o.id and y.updated_at = now())"), id)
 	if err := d.Run(ctx, &b); err != nil {
@@ -123,8 +95,8 @@ func (k kind[T]) add(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID,
 	return out, at, nil
 }
 
-// insertion returns SQL that inserts a row for owner $1, with values from $2 on, to which a condition is appended; the
-// condition that there is room; and the conflict clause for a row with the same name.
+// insertion is SQL that hangs one on the owner $1, with values from $2 on, up to a condition; that there is room for
+// it; and what becomes of the one that is called the same.
 func (k kind[T]) insertion(o owner.Owner) (insert, room, conflict string) {
 	names, given, set := "", "", "updated_at = now()"+k.again
 	for i, c := range k.columns {
@@ -141,7 +113,7 @@ func (k kind[T]) insertion(o owner.Owner) (insert, room, conflict string) {
 	return k.sql(o, insert), k.sql(o, room), k.sql(o, conflict)
 }
 
-// named is an SQL condition: row x belongs to owner $1 and has the id $2 or, if unique, the service $2.
+// named is SQL: the row x is of owner $1 and goes by the id or, where that is unique, the service $2.
 func (k kind[T]) named(o owner.Owner) string {
 	by := "x.id::text = lower($2)"
 	if k.unique {
@@ -150,7 +122,7 @@ func (k kind[T]) named(o owner.Owner) string {
 	return k.sql(o, "x.tenant_id = app.tenant() and x.{id} = $1 and "+by)
 }
 
-// remove deletes one reference.
+// remove takes one away.
 func (k kind[T]) remove(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID, name string) (*touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -170,7 +142,7 @@ func (k kind[T]) remove(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UU
 	return at, nil
 }
 
-// rename changes the non-nil fields of a title; if nothing changes, the series is not touched.
+// rename changes what of a title is not nil; where that is nothing, no series was touched.
 func rename(ctx context.Context, d *db.DB, series, id uuid.UUID, label, title *string) (*Title, *touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -208,7 +180,7 @@ var (
 		rest: ", x.series_id, x.fetched_at", again: ", fetched_at = now()", spelled: "lower($2)"}
 )
 
-// OfSeries holds all references of a series.
+// OfSeries is all that hangs on a series.
 type OfSeries struct {
 	AlternateTitles []Title      `json:"alternateTitles" nullable:"false"`
 	ExternalIDs     []ExternalID `json:"externalIds" nullable:"false"`
@@ -216,7 +188,7 @@ type OfSeries struct {
 	ExternalRatings []Rating     `json:"externalRatings" nullable:"false"`
 }
 
-// Queue adds the selects of all references of a series to the batch.
+// Queue asks for all that hangs on a series.
 func Queue(b *pgx.Batch, dst *OfSeries, series uuid.UUID) {
 	titles.queue(b, &dst.AlternateTitles, owner.Series, series)
 	ids.queue(b, &dst.ExternalIDs, owner.Series, series)
@@ -224,7 +196,7 @@ func Queue(b *pgx.Batch, dst *OfSeries, series uuid.UUID) {
 	ratings.queue(b, &dst.ExternalRatings, owner.Series, series)
 }
 
-// QueueClear deletes all references of several series.
+// QueueClear takes all of it away from several series.
 func QueueClear(b *pgx.Batch, series []uuid.UUID) {
 	for _, table := range strings.Fields("alternate_title external_id external_link external_rating") {
 		b.Queue("delete from "+table+" where tenant_id = app.tenant() and series_id = any($1)", series)

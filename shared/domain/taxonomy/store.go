@@ -18,13 +18,13 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is the maximum number of genres, and of tags, per series or book.
+// most is how many genres, or tags, people can give a series or a book.
 const most = 1000
 
 // kind is genres or tags.
 type kind struct {
 	table  string
-	what   string // in messages and operation ids
+	what   string // in messages
 	plural string // in paths and bodies
 }
 
@@ -33,35 +33,20 @@ var (
 	tags   = kind{table: "tag", what: "Tag", plural: "tags"}
 )
 
-// used is an SQL condition: a series or book has t.
+// used is SQL: a series or a book has t.
 func (k kind) used() string {
 	return "(" + book.HasTerm("series", k.table) + " or " + book.HasTerm("book", k.table) + ")"
 }
 
-// owner is a kind of thing that has genres and tags: series or book.
-type owner struct {
-	table, path      string
-	what             string // in messages and operation ids
-	there            string // SQL: the row o exists
-	series           string // SQL: the series of row o
-	lock             func(b *pgx.Batch, ids []uuid.UUID)
-	reading, writing string
-}
-
-var (
-	ofSeries = &owner{"series", "series", "Series", "true", "o.id", book.LockSeries, auth.SeriesRead, auth.SeriesWrite}
-	ofBook   = &owner{"book", "books", "Book", "o.deleted_at is null", "o.series_id", book.LockBooks, auth.BooksRead, auth.BooksWrite}
-)
-
-// set is the genres, or tags, of a kind of owner.
+// set is the genres, or tags, of owners.
 type set struct {
 	kind
 	owner.Owner
 }
 
-// sql fills in a template: {t} is the table of the kind, {o} the table of the owners, {id} the column of an owner's id,
-// {there} the condition that owner o exists, {touched} the columns of a changed owner, {named} the condition that t has
-// one of the names $2, and {room} the condition that owner o, one of $1, is below the limit.
+// sql is a text as of owner.Owner, with {t} for the table of the kind, {touched}, which are the columns of an owner that
+// was changed, {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which is one
+// of $1, has fewer than there may be.
 func (s set) sql(text string) string {
 	return s.SQL(text, "{t}", s.table, "{touched}", "o.id, o.library_id, {series} as series_id",
 		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)",
@@ -77,8 +62,8 @@ func (s set) lock(b *pgx.Batch, ids []uuid.UUID) {
 	}
 }
 
-// QueueNames inserts the names that a table (genre, tag) lacks, if a condition with the parameters args from $2 on
-// holds, and locks all of them until the transaction ends. Rows are locked in one order, so that writers cannot
+// QueueNames adds the names that a table (genre, tag) has not yet, where a condition with the parameters args from $2
+// on is met, and holds all of them until the transaction ends. All is done in one order, so that no two writers can
 // deadlock.
 func QueueNames(b *pgx.Batch, table string, names []string, condition string, args ...any) {
 	hold := "select from " + table + " where tenant_id = app.tenant() and lower(name) in (select lower(n) from unnest($1::text[]) n) order by lower(name) for key share"
@@ -86,34 +71,35 @@ func QueueNames(b *pgx.Batch, table string, names []string, condition string, ar
 	b.Queue(`insert into `+table+` (tenant_id, id, name)
 		select app.tenant(), gen_random_uuid(), n.name from (select distinct on (lower(name)) name from unnest($1::text[]) u(name) order by lower(name), name) n
 		where `+condition+` on conflict (tenant_id, lower(name)) do nothing`, append([]any{names}, args...)...)
-	b.Queue(hold, names) // includes names that other transactions have added meanwhile
+	b.Queue(hold, names) // those that somebody else has added meanwhile
 }
 
-// touched is a series or book that was changed.
+// touched is a series or book that a change has met.
 type touched struct {
 	ID        uuid.UUID `db:"id"`
 	SeriesID  uuid.UUID `db:"series_id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// change collects the owners that a batch has changed.
+// change is what a batch does to the genres or tags of owners.
 type change struct {
 	fewer, more []touched
 }
 
-// met returns the owners that lost or got something.
+// met are the owners that have lost or got something.
 func (c *change) met() []touched {
 	out := append(slices.Clone(c.fewer), c.more...)
 	slices.SortFunc(out, func(a, b touched) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return slices.Compact(out)
 }
 
-// hold locks an owner against concurrent writers, and reports whether it exists; writers of several owners call lock.
+// hold makes those who write an owner wait for each other, and tells whether it is there; those who write several call
+// lock.
 func (s set) hold(b *pgx.Batch, exists *bool, id uuid.UUID) {
 	db.Value(b, exists, s.sql("select true from {o} o where {there} and o.id = $1 for no key update"), id)
 }
 
-// queueTake removes from locked owners what matches a condition on x and t with the parameters from $2 on.
+// queueTake takes from owners, which are locked, what a condition on x and t with the parameters $2 on says.
 func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition string, args ...any) {
 	db.All(b, &c.fewer, s.sql(`with gone as (
 		  delete from {o}_{t} x using {t} t, {o} o where x.tenant_id = app.tenant() and x.{id} = any($1) and t.tenant_id = x.tenant_id and t.id = x.{t}_id
@@ -122,7 +108,7 @@ func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition strin
 		append([]any{ids}, args...)...)
 }
 
-// queueGive adds the names to locked owners, except those at the limit.
+// queueGive gives owners, which are locked, the names, but none that has as many as there may be.
 func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string) {
 	QueueNames(b, s.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
 	db.All(b, &c.more, s.sql(`with come as (
@@ -131,7 +117,7 @@ func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string)
 		update {o} o set updated_at = now() where o.tenant_id = app.tenant() and o.id in (select {id} from come) returning {touched}`), ids, names)
 }
 
-// list returns a page of all names in use, with the number of series per name.
+// list is a page of all there are, with how many series have each.
 func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Term, int64, error) {
 	used := " from " + k.table + " t where t.tenant_id = app.tenant() and " + k.used()
 	var b pgx.Batch
@@ -142,24 +128,24 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Ter
 	return page, total, d.Run(ctx, &b)
 }
 
-// clean deletes unused names and returns them.
+// clean removes what neither series nor books have, and tells the names.
 func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
 	var b pgx.Batch
 	db.Values(&b, &names, "select app.clean_terms($1)", k.table)
 	return names, d.Run(ctx, &b)
 }
 
-// told is the maximum number of series and books for which single events are published when a name is removed; beyond
-// it, the events are for their libraries.
+// told is of how many series and books it is told that they have one less; of more it is told that their libraries
+// changed.
 const told = 500
 
-// remove deletes a name from everything that has it, and returns the events; NotFound if there is none.
+// remove takes one from everything that has it, and tells what to publish; NotFound where there is none.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
 	var b pgx.Batch
 	sets := []set{{k, owner.Series}, {k, owner.Book}}
 	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
-	b.Queue("select set_config('statement_timeout', '0', true)") // 30,000 series take long; bounded by DATABASE_TIMEOUT
+	b.Queue("select set_config('statement_timeout', '0', true)") // that of 30,000 series takes its time: DATABASE_TIMEOUT bounds it
 	for i, s := range sets {
 		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
 		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.There+" limit $2"), id, told+1)
@@ -188,7 +174,7 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Even
 	return out, nil
 }
 
-// of returns an owner's genres or tags; NotFound if there is no such owner.
+// of are those of an owner; NotFound where there is none.
 func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term, err error) {
 	var b pgx.Batch
 	var exists bool
@@ -203,7 +189,7 @@ func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term,
 	return terms, nil
 }
 
-// replace sets an owner's genres or tags, and returns whether they changed.
+// replace gives an owner just these, and tells whether that was a change.
 func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
 	var b pgx.Batch
 	var exists bool
@@ -226,7 +212,7 @@ func (s set) queueReplace(b *pgx.Batch, c *change, id uuid.UUID, names []string)
 	s.queueGive(b, c, these, names)
 }
 
-// QueueReplaceOfSeries sets the genres or tags (table) of a series, which the batch has locked.
+// QueueReplaceOfSeries gives a series, which the batch has locked, just these genres or tags (table).
 func QueueReplaceOfSeries(b *pgx.Batch, table string, id uuid.UUID, names []string) {
 	set{kind{table: table}, owner.Series}.queueReplace(b, &change{}, id, names)
 }
@@ -236,7 +222,7 @@ func QueueReplaceOfBook(b *pgx.Batch, table string, id uuid.UUID, names []string
 	set{kind{table: table}, owner.Book}.queueReplace(b, &change{}, id, names)
 }
 
-// add adds a name to an owner; Conflict if the limit is reached.
+// add gives an owner one more; Conflict where it has as many as there may be.
 func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*book.Term, []touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -259,7 +245,7 @@ func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*boo
 	return out, c.met(), nil
 }
 
-// drop removes a name from an owner; NotFound if there is no such owner, or it lacks the name.
+// drop takes one from an owner; NotFound where there is no such owner, or it has none of the kind with this id.
 func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched, error) {
 	var b pgx.Batch
 	var exists bool
@@ -278,7 +264,7 @@ func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched
 	return c.met(), nil
 }
 
-// change removes names from several owners and adds others, and returns the owners that changed.
+// change takes names from several owners and adds others, and tells of which that was a change.
 func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer []string) ([]touched, error) {
 	var b pgx.Batch
 	var c change
@@ -291,7 +277,7 @@ func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer 
 	return c.met(), nil
 }
 
-// events returns the events for changed owners.
+// events tell of owners that these have changed.
 func (s set) events(of []touched) []events.Event {
 	out := make([]events.Event, len(of))
 	for i, t := range of {
@@ -300,10 +286,10 @@ func (s set) events(of []touched) []events.Event {
 	return out
 }
 
-// maxName is the maximum length of a name, in characters.
+// maxName is the length of the longest name, in characters.
 const maxName = 200
 
-// clean normalizes names; an invalid one is a BadRequest.
+// clean brings names into their form; BadRequest names what is wrong.
 func clean(field string, names []string) ([]string, error) {
 	out := make([]string, len(names))
 	var bad []fault.Field
