@@ -6,7 +6,7 @@ import "fmt"
 const (
 	OnRead = "read"  // when a page is first requested
 	AtScan = "scan"  // after the analysis
-	Never  = "never" // never: every page is read from its book
+	Never  = "never" // every page is read from its book
 )
 
 // Config says when page packs are made.
