@@ -406,7 +406,9 @@ func TestCancelAnywhere(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.fill(4, 10)
-			r.cancelledAt(at)
+			if r.cancelledAt(at); t.Failed() {
+				return
+			}
 			if res := r.scan("normal"); res.Status != "completed" {
 				t.Fatalf("%+v", res)
 			}
@@ -459,7 +461,13 @@ func (r *rig) cancelledAt(request int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	working.Wait()
+	idle := make(chan struct{})
+	go func() { working.Wait(); close(idle) }()
+	select {
+	case <-idle:
+	case <-time.After(stuck):
+		r.t.Fatal("work goes on")
+	}
 	stop()
 	if err := <-runs; err != nil {
 		r.t.Error(err)
