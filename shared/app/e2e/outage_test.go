@@ -137,6 +137,12 @@ func TestRedisStops(t *testing.T) {
 	if st := s.scan(admin, library); st.Status != "completed" {
 		t.Errorf("a scan without Redis: %+v", st)
 	}
+	l.silence(t) // it can be connected to, and never answers
+	served("silent")
+	if st := s.scan(admin, library); st.Status != "completed" {
+		t.Errorf("a scan with a silent Redis: %+v", st)
+	}
+	l.cut()
 	l.restore(t, false)
 	served("after")
 }
