@@ -276,7 +276,7 @@ func startInstalled(bin string) (string, error) {
 		return "", err
 	}
 	u := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
-	return u, waitForPostgres(20*time.Second, u)
+	return u, waitForPostgres(time.Minute, u)
 }
 
 func waitForPostgres(limit time.Duration, databaseURL string) error {
