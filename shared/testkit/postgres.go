@@ -161,7 +161,7 @@ func startCluster() (string, error) {
 			return "", err
 		}
 		u := "postgres://postgres:" + testPassword + "@" + address + "/postgres?sslmode=disable"
-		return u, waitForPostgres(20*time.Second, u) // it listens shortly before it accepts logins
+		return u, waitForPostgres(time.Minute, u) // it listens shortly before it accepts logins
 	}}.address()
 	if err != nil {
 		return "", err
