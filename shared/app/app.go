@@ -113,8 +113,8 @@ func NewBase(c Config) (*Base, error) {
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
-// OpenSystem opens the pool of the role that sees all tenants, at url (DATABASE_SYSTEM_URL), which else is as c says; Close
-// ends it with the rest.
+// OpenSystem opens the pool of the role that sees all tenants, at url (DATABASE_SYSTEM_URL), which else is as c says;
+// Close ends it with the rest.
 func (b *Base) OpenSystem(c db.Config, url string, maxConns int32) (*db.DB, error) {
 	c.URL, c.Setting, c.MaxConns = url, "DATABASE_SYSTEM_URL", maxConns
 	var err error

@@ -136,8 +136,8 @@ type Response struct {
 	Body   []byte
 }
 
-// Do sends a request; body is nil, a string sent as it is, or a value sent as JSON. An answer that does not come fails the
-// test and has the status 0: a goroutine that asks still says so to who waits for it.
+// Do sends a request; body is nil, a string sent as it is, or a value sent as JSON. An answer that does not come fails
+// the test and has the status 0: a goroutine that asks still says so to who waits for it.
 func (c *Client) Do(method, path string, body any) *Response {
 	c.t.Helper()
 	var r io.Reader

@@ -132,8 +132,8 @@ func TestSuspendedStreams(t *testing.T) {
 	}
 }
 
-// until reads a stream to a line, or to its end, within what a suspension may take: whether the line came, and whether the
-// stream goes on.
+// until reads a stream to a line, or to its end, within what a suspension may take: whether the line came, and whether
+// the stream goes on.
 func until(stream <-chan string, line string) (heard, open bool) {
 	late := time.After(obeyed)
 	for {

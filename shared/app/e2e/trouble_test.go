@@ -320,7 +320,8 @@ func TestStoreTrouble(t *testing.T) {
 		t.Errorf("99 of 100 answers took %s, the slowest %s", slow, slowest)
 	}
 	var g1, f1 int // of this process, which is all of Longbox unless the functions run
-	// Connections that each reader has left idle, with two goroutines at either end, may be there, and none for each request.
+	// Connections that each reader has left idle, with two goroutines at either end, may be there, and none for each
+	// request.
 	const idle = 4 * readers
 	testkit.Eventually(t, 10*time.Second, func() bool { g1, f1 = measure(); return g1 <= g0+idle && f1 <= f0+idle })
 	t.Logf("goroutines %d, then %d; open files %d, then %d", g0, g1, f0, f1)

@@ -14,7 +14,7 @@
 //   - A request for the pages of a book whose page sizes are unknown queues the task that reads them (package measure).
 //   - A field that a person sets is locked: no scan overwrites it until somebody unlocks it.
 //
-// Tables: writes error_*, title, number, volume, chapter and updated_at of book, what people change of book_metadata, and
-// release_fill; reads book, book_metadata, page_index, koreader_digest, series, library, genre, tag, collection_member,
-// wanted, progress, setting and the counters.
+// Tables: writes error_*, title, number, volume, chapter and updated_at of book, what people change of book_metadata,
+// and release_fill; reads book, book_metadata, page_index, koreader_digest, series, library, genre, tag,
+// collection_member, wanted, progress, setting and the counters.
 package book

@@ -47,8 +47,8 @@ func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
 }
 
-// QueueAllTerms asks for the genres or tags (table) of the series or books (owner) of the kept page. load has them by owner,
-// once the batch has run. The series of each term are counted once.
+// QueueAllTerms asks for the genres or tags (table) of the series or books (owner) of the kept page. load has them by
+// owner, once the batch has run. The series of each term are counted once.
 func QueueAllTerms(b *pgx.Batch, owner, table string) (load func() map[uuid.UUID][]Term) {
 	var rows []struct {
 		OwnerID uuid.UUID `db:"owner_id"`

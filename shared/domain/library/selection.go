@@ -26,8 +26,8 @@ func Selection(formats []string, patterns string) (func(key string) (format stri
 	}, nil
 }
 
-// MayHold tells whether a file in a folder, relative to the library's root and with its slash, would be a book; selected is the
-// Selection with these formats.
+// MayHold tells whether a file in a folder, relative to the library's root and with its slash, would be a book;
+// selected is the Selection with these formats.
 func MayHold(formats []string, selected func(key string) (format string, ok bool), folder string) bool {
 	if len(formats) == 0 {
 		formats = []string{"cbz"}

@@ -69,7 +69,8 @@ func counted(t *testing.T, c *testkit.Client, typ string) map[string]any {
 	return nil
 }
 
-// figure adds the figures of an hour, so many hours ago; of the next hour where that begins within a minute, during the test.
+// figure adds the figures of an hour, so many hours ago; of the next hour where that begins within a minute, during the
+// test.
 func figure(t *testing.T, s *testkit.Server, tenant uuid.UUID, hours int, typ string, succeeded, failed int) {
 	t.Helper()
 	exec(t, s, `insert into task_metric (tenant_id, hour, type, succeeded, failed, retried, timed, duration_ms, min_ms, max_ms, durations, waited, wait_ms)

@@ -25,9 +25,9 @@ var (
 	Book   = Owner{Table: "book", Path: "books", What: "Book", There: "o.deleted_at is null", Series: "o.series_id", Reading: auth.BooksRead, Writing: auth.BooksWrite}
 )
 
-// SQL is a text with {o} for the table of the owner, {id} for the column that names it in others, {series} for the series
-// of the row o, {there}, which says that the row o is there, and {is}, which says that it is the owner $1. more are pairs
-// of a further placeholder and its text, which may hold these.
+// SQL is a text with {o} for the table of the owner, {id} for the column that names it in others, {series} for the
+// series of the row o, {there}, which says that the row o is there, and {is}, which says that it is the owner $1. more
+// are pairs of a further placeholder and its text, which may hold these.
 func (o Owner) SQL(text string, more ...string) string {
 	there := "o.tenant_id = app.tenant() and " + o.There
 	return strings.NewReplacer("{o}", o.Table, "{id}", o.Table+"_id", "{series}", o.Series, "{there}", there, "{is}", there+" and o.id = $1").

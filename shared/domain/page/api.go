@@ -8,8 +8,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Routes adds the files of books; the pages are added by package rendition, which also renders them. They take the session
-// cookie, since browsers fetch them by themselves.
+// Routes adds the files of books; the pages are added by package rendition, which also renders them. They take the
+// session cookie, since browsers fetch them by themselves.
 func Routes(a *httpapi.API, s *Server) {
 	KomgaToo(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
 		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",

@@ -55,7 +55,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// Of a list of which nothing can be used, the reason is told, as of every other field; of one of which something can, none.
+// Of a list of which nothing can be used, the reason is told, as of every other field; of one of which something can,
+// none.
 func TestReasonsForLists(t *testing.T) {
 	t.Parallel()
 	reasons := func(raw string) (out string) {

@@ -138,8 +138,8 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, set string) (*Plugin, e
 	return found(db.Get[Plugin](ctx, d, "update plugin p set "+set+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+shownCols, id))
 }
 
-// remove deletes a plugin. Its announced releases may be too many for one transaction, so its sources are only marked as
-// removed; release.Sweep deletes them.
+// remove deletes a plugin. Its announced releases may be too many for one transaction, so its sources are only marked
+// as removed; release.Sweep deletes them.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var n int64

@@ -68,8 +68,8 @@ type purgable struct {
 	Books      int64     `db:"books"`
 }
 
-// RequestPurge starts the removal of the books whose files are gone, of a library or of a series, for good, and tells added;
-// as changes the task. Conflict while a scan may still find the files elsewhere.
+// RequestPurge starts the removal of the books whose files are gone, of a library or of a series, for good, and tells
+// added; as changes the task. Conflict while a scan may still find the files elsewhere.
 func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, series *uuid.UUID, as ...func(*task.Spec)) (*task.Started, error) {
 	at, err := db.Get[purgable](ctx, d, `with l as (
 		  select id as library_id, name from library where tenant_id = app.tenant() and id = $1

@@ -66,7 +66,8 @@ func (c *config) read(name string, dst any, must string) (present bool) {
 	return true
 }
 
-// unknown lists the members that no strategy has, which are probably misspelt. A strategy without any takes whatever there is.
+// unknown lists the members that no strategy has, which are probably misspelt. A strategy without any takes whatever
+// there is.
 func (c *config) unknown() (bad []fault.Field) {
 	if len(c.asked) == 0 {
 		return nil

@@ -46,8 +46,8 @@ func New(o Options) (*Set, []fault.Field) {
 	return s, nil
 }
 
-// Unknown lists the members of the configurations of series and books that no strategy has, and says which the chosen one has.
-// What is stored already goes on without this.
+// Unknown lists the members of the configurations of series and books that no strategy has, and says which the chosen
+// one has. What is stored already goes on without this.
 func Unknown(o Options) []fault.Field {
 	series, book := parseConfig("seriesConfig", o.SeriesConfig), parseConfig("bookConfig", o.BookConfig)
 	_, _ = newSeries(o.Series, series)

@@ -40,8 +40,8 @@ func (o *Outcome) Read(dst any) error {
 	return nil
 }
 
-// Await waits until a task has ended, ten seconds at most, and says what it is then: for whoever asked for work that usually
-// takes a moment, and wants to hear what it did.
+// Await waits until a task has ended, ten seconds at most, and says what it is then: for whoever asked for work that
+// usually takes a moment, and wants to hear what it did.
 func Await(ctx context.Context, d *db.DB, id uuid.UUID) (*Outcome, error) {
 	until := time.Now().Add(lookFor)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

@@ -44,9 +44,9 @@ type set struct {
 	owner.Owner
 }
 
-// sql is a text as of owner.Owner, with {t} for the table of the kind, {touched}, which are the columns of an owner that
-// was changed, {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which is one
-// of $1, has fewer than there may be.
+// sql is a text as of owner.Owner, with {t} for the table of the kind, {touched}, which are the columns of an owner
+// that was changed, {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which
+// is one of $1, has fewer than there may be.
 func (s set) sql(text string) string {
 	return s.SQL(text, "{t}", s.table, "{touched}", "o.id, o.library_id, {series} as series_id",
 		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)",

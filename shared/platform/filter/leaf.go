@@ -182,8 +182,8 @@ func readNumber(raw json.RawMessage, path string) (any, error) {
 	return n, nil
 }
 
-// dayEnd is the last moment of a day where a date names no more than the day: what happens in the day is not after it, and
-// belongs to a range that ends with it. Other values are as they are.
+// dayEnd is the last moment of a day where a date names no more than the day: what happens in the day is not after it,
+// and belongs to a range that ends with it. Other values are as they are.
 func dayEnd(value any, raw json.RawMessage) any {
 	var s string
 	day, ok := value.(time.Time)

@@ -56,8 +56,8 @@ func TestReaderAtTheMomentOfAMove(t *testing.T) {
 	}
 }
 
-// A file of the same content that comes to a third library at the moment when a book goes to a second does not take it: the third
-// is not locked.
+// A file of the same content that comes to a third library at the moment when a book goes to a second does not take it:
+// the third is not locked.
 func TestThirdLibraryAtTheMomentOfAMove(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

@@ -74,8 +74,8 @@ type listed struct {
 	earlier  bool     // the store may have been asked before the previous page was compared
 }
 
-// list calls each with the pages of a range: they follow each other without a gap, the last one reaches to its end. It starts
-// after the folder key itself, which no book has. See Walk for counts.
+// list calls each with the pages of a range: they follow each other without a gap, the last one reaches to its end. It
+// starts after the folder key itself, which no book has. See Walk for counts.
 func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRange, counts func(folder string) bool, each func(l listed) error) error {
 	from := r.from
 	var unlisted []string

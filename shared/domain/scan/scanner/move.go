@@ -27,9 +27,9 @@ type move struct {
 	emptied []uuid.UUID // series without a book, removed
 }
 
-// queueMoves moves books to the series that their metadata names, but those that have changed since they were read, adds the
-// ones that are not there yet, lets one go on under the new name that all its books have, and removes those that are left with
-// nothing where the setting purge.purge_empty_series allows: what is of them goes to the new ones.
+// queueMoves moves books to the series that their metadata names, but those that have changed since they were read,
+// adds the ones that are not there yet, lets one go on under the new name that all its books have, and removes those
+// that are left with nothing where the setting purge.purge_empty_series allows: what is of them goes to the new ones.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -82,8 +82,8 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		where s.tenant_id = app.tenant() and s.id = p.id and s.book_count = 0 and n.library_id = s.library_id
 		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)
 		  and not exists (select from series h where h.tenant_id = app.tenant() and h.id = s.heir)`, m.library, scanID, m.from)
-	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not where most
-	// books of the new one are from elsewhere.
+	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not
+	// where most books of the new one are from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (
 		  select distinct u.left_series as id, k.series_id as was, x.since from (select app.follow_since($1, $2) as since) x
 		    cross join unnest($3::uuid[], $4::uuid[]) as u(id, left_series)

@@ -86,8 +86,8 @@ func TestExcludedFoldersMakeRoom(t *testing.T) {
 	r.moved(id, "ann 1")
 }
 
-// A folder that cannot be listed may hold the files of books that are gone: none of its library is removed then, also when
-// somebody asks for it, and of another library none that somebody has read.
+// A folder that cannot be listed may hold the files of books that are gone: none of its library is removed then, also
+// when somebody asks for it, and of another library none that somebody has read.
 func TestPurgeWhileAFolderCannotBeListed(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)

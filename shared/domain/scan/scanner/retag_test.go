@@ -161,7 +161,8 @@ func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
 	s.must("mine /old Mine 0 Mine", "/year one Year One 1")
 }
 
-// One that goes to a larger new one, or to several, is none of them; the one that most of its books are in has what is of it.
+// One that goes to a larger new one, or to several, is none of them; the one that most of its books are in has what is
+// of it.
 func TestSeriesThatIsMergedOrSplit(t *testing.T) {
 	s := newShelves(t, "Old", 1)
 	for i := range 12 {
@@ -178,8 +179,8 @@ func TestSeriesThatIsMergedOrSplit(t *testing.T) {
 	s.must("/big one Mine 21 Mine", "/small Small 4")
 }
 
-// Of two series that become one, at once or in parts, neither loses what is of it; one that keeps books has no heir, nor has one that
-// comes to what was there before.
+// Of two series that become one, at once or in parts, neither loses what is of it; one that keeps books has no heir,
+// nor has one that comes to what was there before.
 func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 	for name, c := range map[string]struct {
 		mine, others int
