@@ -27,13 +27,13 @@ import (
 // MetadataBody is the body of PATCH and PUT of a book's metadata. Null clears a field; in a PUT, so does absence. A PUT
 // keeps a volume or chapter that the metadata does not hold: it comes from the file name.
 type MetadataBody struct {
-	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Stays where it is absent, also where all is replaced, and there where it is null: a book has a title"`
-	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null: as the title; stays where it is absent, also where all is replaced"`
+	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Absent leaves the title unchanged, also in a PUT; null does so in a PUT and is rejected in a PATCH, since a book always has a title"`
+	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"Null makes it follow the title; absent leaves it unchanged, also in a PUT"`
 	Subtitle  httpapi.Optional[string] `json:"subtitle,omitempty" maxLength:"1000"`
 	Summary   httpapi.Optional[string] `json:"summary,omitempty" maxLength:"60000"`
 	SharedBody
 	FormatDetail   httpapi.Optional[string]      `json:"formatDetail,omitempty" maxLength:"500"`
-	ISBNs          httpapi.Optional[string]      `json:"isbns,omitempty" maxLength:"2000" doc:"A JSON list of ISBNs, or ISBNs with commas between"`
+	ISBNs          httpapi.Optional[string]      `json:"isbns,omitempty" maxLength:"2000" doc:"JSON array of ISBNs as text, or ISBNs separated by commas"`
 	Year           httpapi.Optional[int32]       `json:"year,omitempty" minimum:"1" maximum:"9999"`
 	Month          httpapi.Optional[int32]       `json:"month,omitempty" minimum:"1" maximum:"12"`
 	Day            httpapi.Optional[int32]       `json:"day,omitempty" minimum:"1" maximum:"31"`
@@ -46,7 +46,7 @@ type MetadataBody struct {
 	Awards         httpapi.Optional[[]AwardBody] `json:"awards,omitempty" maxItems:"100"`
 
 	// One field per role, names separated by commas.
-	Writer      httpapi.Optional[string] `json:"writer,omitempty" maxLength:"5000" doc:"Names with commas between; so the other roles"`
+	Writer      httpapi.Optional[string] `json:"writer,omitempty" maxLength:"5000" doc:"Names separated by commas; the other roles take the same form"`
 	Penciller   httpapi.Optional[string] `json:"penciller,omitempty" maxLength:"5000"`
 	Inker       httpapi.Optional[string] `json:"inker,omitempty" maxLength:"5000"`
 	Colorist    httpapi.Optional[string] `json:"colorist,omitempty" maxLength:"5000"`
@@ -61,14 +61,14 @@ type SharedBody struct {
 	Publisher      httpapi.Optional[string]          `json:"publisher,omitempty" maxLength:"500"`
 	Imprint        httpapi.Optional[string]          `json:"imprint,omitempty" maxLength:"500"`
 	Genre          httpapi.Optional[string]          `json:"genre,omitempty" maxLength:"2000"`
-	LanguageISO    httpapi.Optional[string]          `json:"languageIso,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
+	LanguageISO    httpapi.Optional[string]          `json:"languageIso,omitempty" maxLength:"100" doc:"BCP 47 language tag, for example ja or pt-BR"`
 	BookType       httpapi.Optional[string]          `json:"bookType,omitempty" enum:"comic,manga,novel,novella,anthology,artbook,oneshot,omnibus,graphic_novel,magazine"`
 	Edition        httpapi.Optional[string]          `json:"edition,omitempty" maxLength:"500"`
 	BlackAndWhite  httpapi.Optional[bool]            `json:"blackAndWhite,omitempty"`
 	Manga          httpapi.Optional[bool]            `json:"manga,omitempty"`
 	OriginalYear   httpapi.Optional[int32]           `json:"originalYear,omitempty" minimum:"1" maximum:"9999"`
 	Authors        httpapi.Optional[[]AuthorBody]    `json:"authors,omitempty" maxItems:"200"`
-	CustomMetadata httpapi.Optional[json.RawMessage] `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+	CustomMetadata httpapi.Optional[json.RawMessage] `json:"customMetadata,omitempty" doc:"JSON object, stored unchanged"`
 	Translator     httpapi.Optional[string]          `json:"translator,omitempty" maxLength:"5000"`
 }
 

@@ -28,7 +28,7 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 		func(ctx context.Context, in *IDInput) (*task.Started, error) {
 			return task.Start(ctx, d, added, task.Analysis(in.ID), task.OfBook(in.ID), analysisQueued)
 		})
-	httpapi.Register(a, op("/{id}/analyze-unanalyzed", "analyzeNewBook", "Analyse a book that never was"),
+	httpapi.Register(a, op("/{id}/analyze-unanalyzed", "analyzeNewBook", "Analyse a book that was never analysed"),
 		func(ctx context.Context, in *IDInput) (*task.Started, error) {
 			s, err := analyzeNew(ctx, d, in.ID)
 			if err == nil {
@@ -36,11 +36,11 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return s, err
 		})
-	httpapi.Register(a, op("/bulk/analyze", "analyzeBooks", "Analyse several books that never were, or all of them again"),
+	httpapi.Register(a, op("/bulk/analyze", "analyzeBooks", "Analyse several books: those never analysed or, with force, all"),
 		func(ctx context.Context, in *struct {
 			Body struct {
-				BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
-				Force   bool        `json:"force" required:"false" doc:"Also books that were analysed before"`
+				BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Unknown ids are ignored"`
+				Force   bool        `json:"force" required:"false" doc:"Include books that were already analysed"`
 			}
 		}) (*task.Enqueued, error) {
 			out, err := analyzeSeveral(ctx, d, in.Body.BookIDs, in.Body.Force)

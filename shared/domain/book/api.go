@@ -44,7 +44,7 @@ type listInput struct {
 
 // InLibraryInput names the library of a list, and optionally one of its series.
 type InLibraryInput struct {
-	ID       uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
+	ID       uuid.UUID `path:"id" format:"uuid" doc:"Id of the library"`
 	SeriesID string    `query:"seriesId" format:"uuid"`
 }
 
@@ -76,38 +76,38 @@ func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID,
 
 // lists adds the lists of books, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "/books", "listBooks", "Books", auth.BooksRead).Ahead(),
+	httpapi.Register(a, operation("GET", "/books", "listBooks", "List books", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			httpapi.Paging
 			httpapi.Sorting
 			FullInput
-			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
+			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
 			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
-	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "Books of a library", auth.BooksRead).Ahead(),
+	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "List the books of a library", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
 			httpapi.Paging
 			httpapi.Sorting
 			FullInput
-			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
+			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
 			return answer(ctx, d, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
 		})
-	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "Books that meet a condition and have a title that is searched for", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "List books that meet a condition and match a title search", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
 			FullInput
 			Body struct {
 				ListBody
-				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Also books whose file is gone"`
+				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Include books whose file is gone"`
 			}
 		}) (*httpapi.Page[Entry], error) {
 			where, args, err := Condition(in.Body.Condition, fields)
@@ -128,14 +128,14 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		latest    string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/books/in-progress", id: "listBooksInProgress", inLibrary: "listLibraryBooksInProgress",
-			summary: "Books that the caller has begun, the latest first", list: reading},
-		{path: "/progress/currently-reading", id: "listCurrentlyReading", summary: "Books that the caller is reading, the latest first", list: reading},
+			summary: "List books that the caller has started, latest first", list: reading},
+		{path: "/progress/currently-reading", id: "listCurrentlyReading", summary: "List books that the caller is reading, latest first", list: reading},
 		{path: "/books/on-deck", id: "listBooksOnDeck", inLibrary: "listLibraryBooksOnDeck",
-			summary: "The next book of each series that the caller reads and has none open of", list: onDeck},
+			summary: "List the next book of each series that the caller reads, unless a book of it is in progress", list: onDeck},
 		{path: "/books/recently-read", id: "listBooksRecentlyRead", inLibrary: "listLibraryBooksRecentlyRead",
-			summary: "Books that the caller has read in, the latest first", list: recentlyRead},
+			summary: "List books that the caller has recently read in, latest first", list: recentlyRead},
 		{path: "/books/recently-added", id: "listBooksRecentlyAdded", inLibrary: "listLibraryBooksRecentlyAdded",
-			summary: "All books, the newest first unless sort says otherwise", list: listBy, latest: "created_at"},
+			summary: "List all books, newest first unless sort is given", list: listBy, latest: "created_at"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
@@ -144,7 +144,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		if l.inLibrary == "" {
 			continue
 		}
-		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; of one library", auth.BooksRead).Ahead(),
+		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; limited to one library", auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *struct {
 				InLibraryInput
 				httpapi.Paging
@@ -159,19 +159,19 @@ func ownLists(a *httpapi.API, d *db.DB) {
 // single registers the reads of one book.
 func single(a *httpapi.API, d *db.DB, added task.Added) {
 	for _, full := range []httpapi.Op{
-		operation("GET", "/books/{id}", "getBook", "One book", auth.BooksRead),
-		operation("GET", "/books/{id}/full", "getFullBook", "The same", auth.BooksRead), // for clients that know a shorter record
+		operation("GET", "/books/{id}", "getBook", "Get a book", auth.BooksRead),
+		operation("GET", "/books/{id}/full", "getFullBook", "Get a book; same as /books/{id}", auth.BooksRead), // for clients that know a shorter record
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *struct {
 			IDInput
-			IncludeDeleted bool `query:"includeDeleted" doc:"Also if its file is gone"`
+			IncludeDeleted bool `query:"includeDeleted" doc:"Return the book even if its file is gone"`
 		}) (*Details, error) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
 	}
-	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "The books before and after one in the order of its series", auth.BooksRead).Ahead(),
+	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "Get the books before and after a book in the order of its series", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
-	httpapi.Register(a, operation("GET", "/books/{id}/pages", "listPages", "The page images of a book", auth.PagesRead),
+	httpapi.Register(a, operation("GET", "/books/{id}/pages", "listPages", "List the page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -24,16 +24,16 @@ type Book struct {
 	Summary          *string          `json:"summary" db:"summary"`
 	Path             string           `json:"path" db:"-"`
 	FileFormat       string           `json:"fileFormat" db:"format"`
-	FileHash         string           `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content; empty until it is analysed"`
-	KoreaderHash     *string          `json:"koreaderHash" db:"koreader_hash" doc:"What KOReader calls the file; null where that is not known of this version of it"`
-	FileSize         int64            `json:"fileSize" db:"size" doc:"Bytes"`
+	FileHash         string           `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content; empty until the book is analysed"`
+	KoreaderHash     *string          `json:"koreaderHash" db:"koreader_hash" doc:"Hash by which KOReader identifies the file; null if it is not known for the current version of the file"`
+	FileSize         int64            `json:"fileSize" db:"size" doc:"Size of the file in bytes"`
 	PageCount        int32            `json:"pageCount" db:"page_count"`
-	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon" doc:"Of its series where that is locked, else of its file, its series, its library"`
+	ReadingDirection string           `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon" doc:"Reading direction of the series if locked there, else of the file, else of the series, else of the library"`
 	Analyzed         bool             `json:"analyzed" db:"analyzed"`
-	AnalysisError    *string          `json:"analysisError" db:"error_message" doc:"Why the book cannot be read; /books/errors has its type and time"`
-	Deleted          bool             `json:"deleted" db:"deleted" doc:"The file is gone; everything else waits for its return"`
-	ReadProgress     *progress.Record `json:"readProgress" db:"-" doc:"The caller's"`
-	WantToRead       bool             `json:"wantToRead" db:"wanted" doc:"The caller's"`
+	AnalysisError    *string          `json:"analysisError" db:"error_message" doc:"Reason why the book cannot be read; /books/errors returns its type and time"`
+	Deleted          bool             `json:"deleted" db:"deleted" doc:"Whether the file is gone; all other data is kept until it returns"`
+	ReadProgress     *progress.Record `json:"readProgress" db:"-" doc:"Progress of the caller"`
+	WantToRead       bool             `json:"wantToRead" db:"wanted" doc:"Whether the caller wants to read the book"`
 	CreatedAt        time.Time        `json:"createdAt" db:"created_at"`
 	UpdatedAt        time.Time        `json:"updatedAt" db:"updated_at"`
 }

@@ -27,7 +27,7 @@ type BulkChanged struct {
 
 // BulkBody changes the metadata of several books: null clears a field, an absent field stays.
 type BulkBody struct {
-	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Ids that no book has are left out"`
+	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 	SharedBody
 }
 
@@ -55,7 +55,7 @@ func BulkLockSchema(ids string, names []string) *huma.Schema {
 	s := LockChangeSchema(names)
 	most := maxBulk
 	s.Properties[ids] = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "uuid"}, MaxItems: &most,
-		Description: "Those that do not exist are left out"}
+		Description: "Unknown ids are ignored"}
 	s.Required = []string{ids}
 	return s
 }
@@ -71,7 +71,7 @@ func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 		publish(ctx, httpapi.TenantOf(ctx).ID, told...)
 		return &BulkChanged{len(at), fmt.Sprintf("%d books were changed", len(at))}
 	}
-	httpapi.Register(a, op("PATCH", "/metadata", "patchAllBookMetadata", "Change fields of the metadata of several books, and lock what gets a value"),
+	httpapi.Register(a, op("PATCH", "/metadata", "patchAllBookMetadata", "Update metadata fields of several books and lock the fields that get a value"),
 		func(ctx context.Context, in *struct{ Body BulkBody }) (*BulkChanged, error) {
 			at, fields, err := amendAll(ctx, d, in.Body.BookIDs, &MetadataBody{SharedBody: in.Body.SharedBody})
 			if err != nil {
@@ -79,7 +79,7 @@ func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return changed(ctx, at, fields), nil
 		})
-	httpapi.Register(a, op("PUT", "/metadata/locks", "putAllBookLocks", "Lock or open fields of several books"),
+	httpapi.Register(a, op("PUT", "/metadata/locks", "putAllBookLocks", "Lock or unlock metadata fields of several books"),
 		func(ctx context.Context, in *struct{ Body BulkLocks }) (*BulkChanged, error) {
 			on, off := SplitLocks(lockNames, in.Body.Locks)
 			if len(on)+len(off) == 0 {

@@ -23,7 +23,7 @@ type PatchInput struct {
 	IDInput
 	Body struct {
 		Title   httpapi.Optional[string]  `json:"title,omitempty" minLength:"1" maxLength:"1000"`
-		Number  httpapi.Optional[float64] `json:"number,omitempty" minimum:"0" maximum:"9999999" doc:"null clears it"`
+		Number  httpapi.Optional[float64] `json:"number,omitempty" minimum:"0" maximum:"9999999" doc:"Null clears the number"`
 		Volume  httpapi.Optional[int32]   `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
 		Chapter httpapi.Optional[float64] `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
 	}
@@ -90,7 +90,7 @@ func LockChangeSchema(names []string) *huma.Schema {
 func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	op := httpapi.Group{Path: "/api/v1/books/{id}", Tag: "Books"}.Op
-	httpapi.Register(a, op("PATCH", "", "patchBook", "Change title, number, volume or chapter of a book, and lock what gets a value", auth.BooksWrite),
+	httpapi.Register(a, op("PATCH", "", "patchBook", "Update title, number, volume or chapter of a book and lock the fields that get a value", auth.BooksWrite),
 		func(ctx context.Context, in *PatchInput) (*Patched, error) {
 			p, fields, err := patch(ctx, d, added, in)
 			if err != nil {
@@ -104,8 +104,8 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 	for _, c := range []struct {
 		method, id, summary string
 		replace             bool
-	}{{"PATCH", "patchBookMetadata", "Change fields of a book's metadata, and lock what gets a value", false},
-		{"PUT", "putBookMetadata", "Replace a book's metadata: what is absent is cleared, what gets a value is locked", true}} {
+	}{{"PATCH", "patchBookMetadata", "Update metadata fields of a book and lock the fields that get a value", false},
+		{"PUT", "putBookMetadata", "Replace the metadata of a book: clear absent fields and lock the fields that get a value", true}} {
 		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.BooksWrite),
 			func(ctx context.Context, in *struct {
 				IDInput
@@ -121,12 +121,12 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 				return done.answer, nil
 			})
 	}
-	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Which fields of a book only people may change", auth.BooksRead),
+	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Get the metadata locks of a book; only users can change locked fields", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*Locks, error) {
 			locks, _, err := changeLocks(ctx, d, in.ID, nil)
 			return locks, err
 		})
-	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or open fields of a book", auth.BooksWrite),
+	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or unlock metadata fields of a book", auth.BooksWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body LockChanges

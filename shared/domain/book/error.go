@@ -25,7 +25,7 @@ type WithErrors struct {
 // ErrorPage is a page of books that cannot be read, with the count per error type.
 type ErrorPage struct {
 	httpapi.Page[WithErrors]
-	ErrorCounts map[string]int64 `json:"errorCounts" nullable:"false" doc:"How many books have each kind of error, in the library and series that were asked for, whichever kind is listed; a kind without a book is left out"`
+	ErrorCounts map[string]int64 `json:"errorCounts" nullable:"false" doc:"Number of books per error type in the requested library and series, whichever type is listed; types without books are omitted"`
 }
 
 // errorsInput filters the list of books that cannot be read.
@@ -38,7 +38,7 @@ type errorsInput struct {
 
 // Retried says how many books are retried, and the first task that retries them.
 type Retried struct {
-	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"The first of them; null where there was nothing to do"`
+	TaskID        *uuid.UUID `json:"taskId" nullable:"true" doc:"Id of the first task; null if there was nothing to do"`
 	TasksEnqueued int        `json:"tasksEnqueued"`
 	Books         int        `json:"books"`
 	Message       string     `json:"message"`
@@ -50,7 +50,7 @@ const retriedAtOnce = 10_000
 // ErrorRoutes registers the operations on books that cannot be read.
 func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/errors", ID: "listBookErrors", Tag: "Books",
-		Summary: "Books that cannot be read, the latest first", Permission: auth.BooksRead},
+		Summary: "List books that cannot be read, latest first", Permission: auth.BooksRead},
 		func(ctx context.Context, in *errorsInput) (*ErrorPage, error) { return listErrors(ctx, d, in) })
 	tell := func(ctx context.Context, r *Retried, err error) (*Retried, error) {
 		if err == nil && r.TasksEnqueued > 0 {
@@ -59,11 +59,11 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 		return r, err
 	}
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/retry", ID: "retryBook", Tag: "Books",
-		Summary: "Try to read a book again that could not be read", Permission: auth.BooksWrite},
+		Summary: "Retry a book that could not be read", Permission: auth.BooksWrite},
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body *struct {
-				ErrorTypes []string `json:"errorTypes,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" maxItems:"20" doc:"Only where it is one of these errors; none means any"`
+				ErrorTypes []string `json:"errorTypes,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" maxItems:"20" doc:"Retry only if the book has one of these errors; empty means any error"`
 			} `required:"false"`
 		}) (*Retried, error) {
 			var types []string
@@ -74,11 +74,11 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 			return tell(ctx, r, err)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/books/retry-all-errors", ID: "retryBookErrors", Tag: "Books",
-		Summary: "Try to read all books again that could not be read, 10,000 at a time", Permission: auth.BooksWrite},
+		Summary: "Retry all books that could not be read, at most 10,000 per request", Permission: auth.BooksWrite},
 		func(ctx context.Context, in *struct {
 			Body *struct {
-				ErrorType *string    `json:"errorType,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" doc:"Only where it is this error"`
-				LibraryID *uuid.UUID `json:"libraryId,omitempty" nullable:"true" format:"uuid" doc:"Only of this library"`
+				ErrorType *string    `json:"errorType,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" doc:"Retry only books with this error"`
+				LibraryID *uuid.UUID `json:"libraryId,omitempty" nullable:"true" format:"uuid" doc:"Retry only books of this library"`
 			} `required:"false"`
 		}) (*Retried, error) {
 			var library *uuid.UUID

@@ -122,8 +122,8 @@ func Condition(raw json.RawMessage, s filter.Schema) (where string, args []any, 
 
 // ListBody is the body of a filtered list; paging and sorting are in the query.
 type ListBody struct {
-	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
-	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words that the title has, all of them; best matches first unless sort says otherwise"`
+	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf and anyOf nodes, with leaves of the form {field: {operator, value}}"`
+	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words that must all occur in the title; the best matches come first unless sort is given"`
 }
 
 // Find returns the normalized search text, nil if there is none.

@@ -20,11 +20,11 @@ type Entry struct {
 
 // Rest holds the fields of Details that Book lacks.
 type Rest struct {
-	ReadCount       int64      `json:"readCount" required:"false" doc:"With full: how often the caller completed it"`
-	LastCompletedAt *time.Time `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
-	Metadata        *Metadata  `json:"metadata" required:"false" doc:"With full; null until the book is analysed"`
-	Genres          []Term     `json:"genres" required:"false" nullable:"false" doc:"With full"`
-	Tags            []Term     `json:"tags" required:"false" nullable:"false" doc:"With full"`
+	ReadCount       int64      `json:"readCount" required:"false" doc:"Only with full: how often the caller has completed the book"`
+	LastCompletedAt *time.Time `json:"lastCompletedAt" required:"false" doc:"Only with full: when the caller last completed the book"`
+	Metadata        *Metadata  `json:"metadata" required:"false" doc:"Only with full; null until the book is analysed"`
+	Genres          []Term     `json:"genres" required:"false" nullable:"false" doc:"Only with full"`
+	Tags            []Term     `json:"tags" required:"false" nullable:"false" doc:"Only with full"`
 }
 
 // MaxFull is the maximum page size of full records.
@@ -32,7 +32,7 @@ const MaxFull = 100
 
 // FullInput is the query parameter that asks a list for full records.
 type FullInput struct {
-	Full bool `query:"full" doc:"Full records; a page has at most 100 of them"`
+	Full bool `query:"full" doc:"Return full records, at most 100 per page"`
 }
 
 // Of returns the paging, limited to MaxFull if full records were asked for.

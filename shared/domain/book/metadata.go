@@ -60,7 +60,7 @@ type Metadata struct {
 	Editor       *string  `json:"editor"`
 	Translator   *string  `json:"translator"`
 
-	Warnings  []string  `json:"warnings" nullable:"false" doc:"What the file says that could not be used, and why"`
+	Warnings  []string  `json:"warnings" nullable:"false" doc:"Values of the file that could not be used, and why"`
 	Locks     Locks     `json:"locks"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`

@@ -16,14 +16,14 @@ import (
 
 // Page is one page image of a book.
 type Page struct {
-	ID         uuid.UUID `json:"id" db:"-" doc:"Made of the book's id and the number"`
+	ID         uuid.UUID `json:"id" db:"-" doc:"Id derived from the book's id and the page number"`
 	BookID     uuid.UUID `json:"bookId" db:"-"`
 	PageNumber int32     `json:"pageNumber" db:"number" minimum:"1"`
 	FileName   string    `json:"fileName" db:"name"`
 	FileFormat string    `json:"fileFormat" db:"-" example:"jpeg"`
-	FileSize   int64     `json:"fileSize" db:"size" doc:"Bytes of the image"`
-	Width      *int32    `json:"width" db:"width" doc:"Pixels; null when not known"`
-	Height     *int32    `json:"height" db:"height" doc:"Pixels; null when not known"`
+	FileSize   int64     `json:"fileSize" db:"size" doc:"Size of the image in bytes"`
+	Width      *int32    `json:"width" db:"width" doc:"Width in pixels; null if not known"`
+	Height     *int32    `json:"height" db:"height" doc:"Height in pixels; null if not known"`
 	MediaType  string    `json:"mediaType" db:"type" example:"image/jpeg"`
 }
 

@@ -17,9 +17,9 @@ import (
 type Details struct {
 	Book
 	progress.Readings
-	Metadata *Metadata `json:"metadata" doc:"null until the book is analysed"`
-	Genres   []Term    `json:"genres" nullable:"false" doc:"Its own; those of its series are in the record of that"`
-	Tags     []Term    `json:"tags" nullable:"false" doc:"Its own; those of its series are in the record of that"`
+	Metadata *Metadata `json:"metadata" doc:"Null until the book is analysed"`
+	Genres   []Term    `json:"genres" nullable:"false" doc:"Genres of the book itself; the record of its series has those of the series"`
+	Tags     []Term    `json:"tags" nullable:"false" doc:"Tags of the book itself; the record of its series has those of the series"`
 }
 
 // Term is a genre or a tag.

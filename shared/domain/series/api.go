@@ -36,7 +36,7 @@ type listInput struct {
 // markInput names the series whose books are marked.
 type markInput struct {
 	Body struct {
-		SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
+		SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 	}
 }
 
@@ -72,7 +72,7 @@ func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID,
 
 // lists adds the lists of series, of all libraries and of one.
 func lists(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "", "listSeries", "Series", auth.SeriesRead).Ahead(),
+	httpapi.Register(a, operation("GET", "", "listSeries", "List series", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			TermsInput
@@ -86,7 +86,7 @@ func lists(a *httpapi.API, d *db.DB) {
 			}
 			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
-	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "Series of a library"),
+	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "List the series of a library"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			TermsInput
@@ -104,7 +104,7 @@ func lists(a *httpapi.API, d *db.DB) {
 
 // searches adds the lists of series that meet what the body says.
 func searches(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("POST", "/list", "filterSeries", "Series that meet a condition and have a title that is searched for", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/list", "filterSeries", "List series that meet a condition and match a title search", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
@@ -117,15 +117,15 @@ func searches(a *httpapi.API, d *db.DB) {
 			}
 			return answer(ctx, d, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
 		})
-	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Series by words of their title, the best matches first unless sort says otherwise", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Search series by words of their title, best matches first unless sort is given", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
 			book.FullInput
 			Body struct {
-				Query     string     `json:"query" maxLength:"1000" doc:"Words that the title has, all of them; none finds nothing"`
+				Query     string     `json:"query" maxLength:"1000" doc:"Words that must all occur in the title; without words nothing is found"`
 				LibraryID *uuid.UUID `json:"libraryId,omitempty" format:"uuid" nullable:"true"`
-				Full      bool       `json:"full,omitempty" doc:"As full in the query"`
+				Full      bool       `json:"full,omitempty" doc:"Same as full in the query"`
 			}
 		}) (*httpapi.Page[Entry], error) {
 			words := naming.Normalize(in.Body.Query)
@@ -142,17 +142,17 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		latest                       string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/in-progress", id: "listSeriesInProgress", inLibrary: "listLibrarySeriesInProgress",
-			summary: "Series with a book that the caller has begun, the latest read first", list: inProgress},
+			summary: "List series with a book that the caller has started, latest read first", list: inProgress},
 		{path: "/recently-added", id: "listSeriesRecentlyAdded", inLibrary: "listLibrarySeriesRecentlyAdded",
-			summary: "All series, the newest first unless sort says otherwise", list: listBy, latest: "date_added"},
+			summary: "List all series, newest first unless sort is given", list: listBy, latest: "date_added"},
 		{path: "/recently-updated", id: "listSeriesRecentlyUpdated", inLibrary: "listLibrarySeriesRecentlyUpdated",
-			summary: "All series, the latest changed first unless sort says otherwise", list: listBy, latest: "date_updated"},
+			summary: "List all series, latest changed first unless sort is given", list: listBy, latest: "date_updated"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
 				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
 			})
-		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; of one library"),
+		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; limited to one library"),
 			func(ctx context.Context, in *struct {
 				IDInput
 				httpapi.Paging
@@ -167,18 +167,18 @@ func ownLists(a *httpapi.API, d *db.DB) {
 // single registers the reads of one series.
 func single(a *httpapi.API, d *db.DB) {
 	for _, full := range []httpapi.Op{
-		operation("GET", "/{id}", "getSeries", "One series", auth.SeriesRead),
-		operation("GET", "/{id}/full", "getFullSeries", "The same", auth.SeriesRead), // for clients that know a shorter record
+		operation("GET", "/{id}", "getSeries", "Get a series", auth.SeriesRead),
+		operation("GET", "/{id}/full", "getFullSeries", "Get a series; same as /series/{id}", auth.SeriesRead), // for clients that know a shorter record
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}
-	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "The books of a series, in order", auth.BooksRead).Ahead(),
+	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "List the books of a series in order", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
 			httpapi.Sorting
 			book.FullInput
-			IncludeDeleted bool `query:"includeDeleted" doc:"Also books whose file is gone"`
+			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[book.Entry], error) {
 			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Sorting, in.Paging, in.FullInput)
 		})
@@ -186,22 +186,22 @@ func single(a *httpapi.API, d *db.DB) {
 
 // marks registers the operations that mark the books of series as read or unread.
 func marks(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("POST", "/{id}/read", "readSeries", "Mark every book of a series as read", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/{id}/read", "readSeries", "Mark all books of a series as read", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("read", n, err)
 		})
-	httpapi.Register(a, operation("POST", "/{id}/unread", "unreadSeries", "Mark every book of a series as unread: clears the progress", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/{id}/unread", "unreadSeries", "Mark all books of a series as unread and clear the caller's progress", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
 			n, err := progress.UnreadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("unread", n, err)
 		})
-	httpapi.Register(a, operation("POST", "/bulk/read", "readAllSeries", "Mark every book of several series as read", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/bulk/read", "readAllSeries", "Mark all books of several series as read", auth.BooksRead),
 		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
 			n, err := progress.ReadAllSeries(ctx, d, in.Body.SeriesIDs)
 			return progress.MarkedAs("read", n, err)
 		})
-	httpapi.Register(a, operation("POST", "/bulk/unread", "unreadAllSeries", "Mark every book of several series as unread: clears the progress", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/bulk/unread", "unreadAllSeries", "Mark all books of several series as unread and clear the caller's progress", auth.BooksRead),
 		func(ctx context.Context, in *markInput) (*progress.Marked, error) {
 			n, err := progress.UnreadAllSeries(ctx, d, in.Body.SeriesIDs)
 			return progress.MarkedAs("unread", n, err)

@@ -20,7 +20,7 @@ import (
 
 // BulkBody changes the metadata of several series: null clears a field, an absent field stays.
 type BulkBody struct {
-	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 	SharedBody
 }
 
@@ -55,7 +55,7 @@ func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 		publish(ctx, httpapi.TenantOf(ctx).ID, told...)
 		return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("%d series were changed", len(at))}
 	}
-	httpapi.Register(a, operation("PATCH", "/bulk/metadata", "patchAllSeriesMetadata", "Change fields of the metadata of several series", auth.SeriesWrite),
+	httpapi.Register(a, operation("PATCH", "/bulk/metadata", "patchAllSeriesMetadata", "Update metadata fields of several series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body BulkBody }) (*book.BulkChanged, error) {
 			at, fields, err := amendAll(ctx, d, in.Body.SeriesIDs, &MetadataBody{SharedBody: in.Body.SharedBody})
 			if err != nil {
@@ -63,7 +63,7 @@ func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
 			}
 			return changed(ctx, at, fields), nil
 		})
-	httpapi.Register(a, operation("PUT", "/bulk/metadata/locks", "putAllSeriesLocks", "Lock or open fields of several series", auth.SeriesWrite),
+	httpapi.Register(a, operation("PUT", "/bulk/metadata/locks", "putAllSeriesLocks", "Lock or unlock metadata fields of several series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body BulkLocks }) (*book.BulkChanged, error) {
 			on, off := book.SplitLocks(lockNames, in.Body.Locks)
 			if len(on)+len(off) == 0 {

@@ -25,7 +25,7 @@ type Titled struct {
 
 // TryInput asks for a dry run.
 type TryInput struct {
-	DryRun bool `json:"dryRun" required:"false" doc:"Change nothing: the task's result tells what would be"`
+	DryRun bool `json:"dryRun" required:"false" doc:"Change nothing; the task's result shows what would change"`
 }
 
 func (in *TryInput) params() map[string]any { return map[string]any{"dryRun": in != nil && in.DryRun} }
@@ -37,7 +37,7 @@ type titleInput struct {
 
 // SeveralInput names the series of a command.
 type SeveralInput struct {
-	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Unknown ids are ignored"`
 }
 
 // starter adds and sends the task for a target, or returns the pending task for it.
@@ -60,16 +60,16 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 		{path: "/series/{id}/analyze", id: "analyzeSeries", summary: "Analyse all books of a series again",
 			tag: "Series", permission: auth.SeriesWrite, typ: task.AnalyzeSeries,
 			message: "The analysis of the series' books is queued", target: task.OfSeries},
-		{path: "/series/{id}/analyze-unanalyzed", id: "analyzeNewBooks", summary: "Analyse the books of a series that never were",
+		{path: "/series/{id}/analyze-unanalyzed", id: "analyzeNewBooks", summary: "Analyse the books of a series that were never analysed",
 			tag: "Series", permission: auth.SeriesWrite, typ: task.AnalyzeSeries, key: "new:",
 			message: "The analysis of the series' new books is queued", target: task.OfSeries, params: map[string]any{"onlyNew": true}},
 		{path: "/libraries/{id}/analyze", id: "analyzeLibrary", summary: "Analyse all books of a library again",
 			tag: "Libraries", permission: auth.LibrariesWrite, typ: task.AnalyzeLibrary,
 			message: "The analysis of the library's books is queued", target: task.OfLibrary},
-		{path: "/libraries/{id}/analyze-unanalyzed", id: "analyzeNewBooksOfLibrary", summary: "Analyse the books of a library that never were",
+		{path: "/libraries/{id}/analyze-unanalyzed", id: "analyzeNewBooksOfLibrary", summary: "Analyse the books of a library that were never analysed",
 			tag: "Libraries", permission: auth.LibrariesWrite, typ: task.AnalyzeLibrary, key: "new:",
 			message: "The analysis of the library's new books is queued", target: task.OfLibrary, params: map[string]any{"onlyNew": true}},
-		{path: "/series/{id}/renumber", id: "renumberSeries", summary: "Number the books of a series again, as the library's numberStrategy says; locked numbers stay",
+		{path: "/series/{id}/renumber", id: "renumberSeries", summary: "Renumber the books of a series by the library's numberStrategy; locked numbers stay unchanged",
 			tag: "Series", permission: auth.SeriesWrite, typ: task.RenumberSeries,
 			message: "The numbering of the series' books is queued", target: task.OfSeries},
 	} {
@@ -77,11 +77,11 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 			return start(ctx, task.Spec{Type: c.typ, Params: c.params, DedupeKey: c.typ + ":" + c.key}, c.target(in.ID), c.message)
 		})
 	}
-	httpapi.Register(a, command("/series/bulk/analyze", "analyzeSeveralSeries", "Analyse the books of several series that never were, or all of them again", "Series", auth.SeriesWrite),
+	httpapi.Register(a, command("/series/bulk/analyze", "analyzeSeveralSeries", "Analyse the books of several series: those never analysed or, with force, all", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				SeveralInput
-				Force bool `json:"force" required:"false" doc:"Also books that were analysed before"`
+				Force bool `json:"force" required:"false" doc:"Include books that were already analysed"`
 			}
 		}) (*task.Enqueued, error) {
 			out, err := analyzeSeveral(ctx, d, in.Body.SeriesIDs, in.Body.Force)
@@ -90,7 +90,7 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return out, err
 		})
-	httpapi.Register(a, command("/series/bulk/renumber", "renumberSeveralSeries", "Number the books of several series again, as their libraries' numberStrategy says; locked numbers stay", "Series", auth.SeriesWrite),
+	httpapi.Register(a, command("/series/bulk/renumber", "renumberSeveralSeries", "Renumber the books of several series by their libraries' numberStrategy; locked numbers stay", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body SeveralInput }) (*task.Started, error) {
 			return start(ctx, task.Spec{Type: task.RenumberSeries, DedupeKey: task.RenumberSeries + ":"}, task.OfSeveralSeries(in.Body.SeriesIDs),
 				"The numbering of the series' books is queued")
@@ -111,9 +111,9 @@ func titles(a *httpapi.API, start starter) {
 		target                                      func(uuid.UUID) task.Target
 		all                                         bool // applies to all series
 	}{
-		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Call a series after its folder again, by the library's titlePreprocessingRules; a locked title stays",
+		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Retitle a series from its folder by titlePreprocessingRules; a locked title stays unchanged",
 			tag: "Series", permission: auth.SeriesWrite, message: "The title of the series is queued to be made again", target: task.OfSeries},
-		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Call all series of a library after their folders again, by its titlePreprocessingRules; locked titles stay",
+		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Retitle all series of a library from their folders by titlePreprocessingRules, except locked titles",
 			tag: "Libraries", permission: auth.LibrariesWrite, message: "The titles of the library's series are queued to be made again", target: task.OfLibrary, all: true},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
@@ -122,7 +122,7 @@ func titles(a *httpapi.API, start starter) {
 		})
 	}
 	const message = "The titles of the series are queued to be made again"
-	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Call several series after their folders again, by their libraries' titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
+	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Retitle several series from their folders by titlePreprocessingRules; locked titles stay unchanged", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				SeveralInput
@@ -131,10 +131,10 @@ func titles(a *httpapi.API, start starter) {
 		}) (*task.Started, error) {
 			return start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, task.OfSeveralSeries(in.Body.SeriesIDs), message)
 		})
-	httpapi.Register(a, command("/series/titles/reprocess", "reprocessChosenTitles", "Call several series, or all of a library, after their folders again, by the titlePreprocessingRules; locked titles stay", "Series", auth.SeriesWrite),
+	httpapi.Register(a, command("/series/titles/reprocess", "reprocessChosenTitles", "Retitle several series, or all of a library, from their folders by titlePreprocessingRules, except locked titles", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
-				SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Those that do not exist are left out; libraryId does not count then"`
+				SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Unknown ids are ignored; if seriesIds is given, libraryId is ignored"`
 				LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid"`
 				TryInput
 			}

@@ -17,8 +17,8 @@ import (
 
 // FullPaging is httpapi.Paging for full records.
 type FullPaging struct {
-	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
-	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 100 as 100"`
+	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Number of the page to return, from 1"`
+	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items per page; 0 means 50, and values over 100 mean 100"`
 }
 
 func (p FullPaging) paging() httpapi.Paging {
@@ -30,13 +30,13 @@ type Indexed struct {
 	ID              uuid.UUID      `json:"id" db:"id"`
 	LocalMaxVolume  *int32         `json:"localMaxVolume" db:"max_volume"`
 	LocalMaxChapter *float64       `json:"localMaxChapter" db:"max_chapter"`
-	VolumesOwned    int64          `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
+	VolumesOwned    int64          `json:"volumesOwned" db:"volumes_owned" doc:"Number of books that are a whole volume"`
 	ExternalIDs     []reference.ID `json:"externalIds" db:"-" nullable:"false"`
 }
 
 // dumps registers the lists from which companion programs read everything.
 func dumps(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "/full", "listFullSeries", "Full records of all series, by name unless sort says otherwise", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/full", "listFullSeries", "List full records of all series, by name unless sort is given", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			TermsInput
@@ -58,11 +58,11 @@ func dumps(a *httpapi.API, d *db.DB) {
 			}
 			return httpapi.NewPage(ctx, p, page, total), nil
 		})
-	httpapi.Register(a, operation("GET", "/external-index", "listSeriesExternalIndex", "What other services call all series, and how much of each there is", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/external-index", "listSeriesExternalIndex", "List the external ids of all series, with the volumes and chapters present", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			httpapi.Sorting
-			Full bool `query:"full" doc:"Changes nothing"`
+			Full bool `query:"full" doc:"Ignored"`
 		}) (*httpapi.Page[Indexed], error) {
 			q, err := sorted(scope{}, in.Sorting)
 			if err != nil {

@@ -25,8 +25,8 @@ import (
 
 // MetadataBody is the body of PATCH and PUT of a series' metadata. Null clears a field; in a PUT, so does absence.
 type MetadataBody struct {
-	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" doc:"Is locked with it; a series always has a title"`
-	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"null, or the title itself: as the title, also once that is another"`
+	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" doc:"A title that is set is also locked; it cannot be null, since a series always has a title"`
+	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"Null or the title itself makes it follow the title, also when the title changes"`
 	Summary   httpapi.Optional[string] `json:"summary,omitempty" maxLength:"60000"`
 	SharedBody
 }
@@ -37,13 +37,13 @@ type SharedBody struct {
 	Imprint           httpapi.Optional[string]            `json:"imprint,omitempty" maxLength:"500"`
 	Status            httpapi.Optional[string]            `json:"status,omitempty" enum:"ongoing,ended,hiatus,abandoned,unknown"`
 	ReadingDirection  httpapi.Optional[string]            `json:"readingDirection,omitempty" enum:"ltr,rtl,ttb,webtoon"`
-	Language          httpapi.Optional[string]            `json:"language,omitempty" maxLength:"100" doc:"A BCP 47 tag, for example ja or pt-BR"`
+	Language          httpapi.Optional[string]            `json:"language,omitempty" maxLength:"100" doc:"BCP 47 language tag, for example ja or pt-BR"`
 	AgeRating         httpapi.Optional[int32]             `json:"ageRating,omitempty" minimum:"0" maximum:"99"`
 	Year              httpapi.Optional[int32]             `json:"year,omitempty" minimum:"1" maximum:"9999"`
 	TotalChapterCount httpapi.Optional[float64]           `json:"totalChapterCount,omitempty" minimum:"0" maximum:"9999999"`
 	TotalVolumeCount  httpapi.Optional[int32]             `json:"totalVolumeCount,omitempty" minimum:"0" maximum:"9999999"`
 	Authors           httpapi.Optional[[]book.AuthorBody] `json:"authors,omitempty" maxItems:"200"`
-	CustomMetadata    httpapi.Optional[json.RawMessage]   `json:"customMetadata,omitempty" doc:"An object, kept as it is"`
+	CustomMetadata    httpapi.Optional[json.RawMessage]   `json:"customMetadata,omitempty" doc:"JSON object, stored unchanged"`
 }
 
 // Amended is the metadata after a change.
@@ -95,7 +95,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		}
 		return done.answer, nil
 	}
-	httpapi.Register(a, op("PATCH", "", "patchSeries", "Rename a series, and lock its title", auth.SeriesWrite),
+	httpapi.Register(a, op("PATCH", "", "patchSeries", "Rename a series and lock its title", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
@@ -104,7 +104,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		}) (*Amended, error) {
 			return change(ctx, in.ID, &MetadataBody{Title: in.Body.Title}, false)
 		})
-	httpapi.Register(a, op("GET", "/metadata", "getSeriesMetadata", "The metadata of a series", auth.SeriesRead),
+	httpapi.Register(a, op("GET", "/metadata", "getSeriesMetadata", "Get the metadata of a series", auth.SeriesRead),
 		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
 			found, err := get(ctx, d, in.ID)
 			if err != nil {
@@ -115,8 +115,8 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 	for _, c := range []struct {
 		method, id, summary string
 		replace             bool
-	}{{"PATCH", "patchSeriesMetadata", "Change fields of a series' metadata; a new title is locked", false},
-		{"PUT", "putSeriesMetadata", "Replace a series' metadata: what is absent is cleared, but the title", true}} {
+	}{{"PATCH", "patchSeriesMetadata", "Update metadata fields of a series; a new title is locked", false},
+		{"PUT", "putSeriesMetadata", "Replace the metadata of a series: clear absent fields except the title", true}} {
 		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *struct {
 				IDInput
@@ -126,7 +126,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			})
 	}
 	httpapi.Register(a, op("DELETE", "/metadata", "resetSeriesMetadata",
-		"Reset a series to what its files say: everything else and the locks go, and its books are analysed again", auth.SeriesWrite),
+		"Reset a series to the metadata of its files, remove its locks and analyse its books again", auth.SeriesWrite),
 		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
 			out, err := reset(ctx, d, in.ID)
 			if err != nil {
@@ -137,9 +137,9 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return out.metadata(), nil
 		})
-	httpapi.Register(a, op("GET", "/metadata/locks", "getSeriesLocks", "Which fields of a series only people may change", auth.SeriesRead),
+	httpapi.Register(a, op("GET", "/metadata/locks", "getSeriesLocks", "Get the metadata locks of a series; only users can change locked fields", auth.SeriesRead),
 		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
-	httpapi.Register(a, op("PUT", "/metadata/locks", "putSeriesLocks", "Lock or open fields of a series", auth.SeriesWrite),
+	httpapi.Register(a, op("PUT", "/metadata/locks", "putSeriesLocks", "Lock or unlock metadata fields of a series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body LockChanges

@@ -18,15 +18,15 @@ type Entry struct {
 
 // Rest holds the fields of Details that Series lacks.
 type Rest struct {
-	ReadCount       int64                  `json:"readCount" required:"false" doc:"With full: how often the caller completed all books of it"`
-	LastCompletedAt *time.Time             `json:"lastCompletedAt" required:"false" doc:"With full: when that was last"`
-	Metadata        Metadata               `json:"metadata" required:"false" doc:"With full"`
-	AlternateTitles []reference.Title      `json:"alternateTitles" required:"false" nullable:"false" doc:"With full"`
-	ExternalIDs     []reference.ExternalID `json:"externalIds" required:"false" nullable:"false" doc:"With full"`
-	ExternalLinks   []reference.Link       `json:"externalLinks" required:"false" nullable:"false" doc:"With full"`
-	ExternalRatings []reference.Rating     `json:"externalRatings" required:"false" nullable:"false" doc:"With full"`
-	Genres          []book.Term            `json:"genres" required:"false" nullable:"false" doc:"With full"`
-	Tags            []book.Term            `json:"tags" required:"false" nullable:"false" doc:"With full"`
+	ReadCount       int64                  `json:"readCount" required:"false" doc:"Only with full: how often the caller has completed all books of the series"`
+	LastCompletedAt *time.Time             `json:"lastCompletedAt" required:"false" doc:"Only with full: when the caller last completed all books of the series"`
+	Metadata        Metadata               `json:"metadata" required:"false" doc:"Only with full"`
+	AlternateTitles []reference.Title      `json:"alternateTitles" required:"false" nullable:"false" doc:"Only with full"`
+	ExternalIDs     []reference.ExternalID `json:"externalIds" required:"false" nullable:"false" doc:"Only with full"`
+	ExternalLinks   []reference.Link       `json:"externalLinks" required:"false" nullable:"false" doc:"Only with full"`
+	ExternalRatings []reference.Rating     `json:"externalRatings" required:"false" nullable:"false" doc:"Only with full"`
+	Genres          []book.Term            `json:"genres" required:"false" nullable:"false" doc:"Only with full"`
+	Tags            []book.Term            `json:"tags" required:"false" nullable:"false" doc:"Only with full"`
 }
 
 // queueEntries adds a page and the total of the list to the batch; load returns both after the batch has run.

@@ -76,8 +76,8 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 
 // TermsInput narrows a list to the series that have all the named genres and tags.
 type TermsInput struct {
-	Genres string `query:"genres" maxLength:"2000" doc:"Only series that have all of these genres: at most 50 names with commas between, in upper or lower case"`
-	Tags   string `query:"tags" maxLength:"2000" doc:"Only series that have all of these tags: at most 50 names with commas between, in upper or lower case"`
+	Genres string `query:"genres" maxLength:"2000" doc:"Only series that have all of these genres: at most 50 names separated by commas, case-insensitive"`
+	Tags   string `query:"tags" maxLength:"2000" doc:"Only series that have all of these tags: at most 50 names separated by commas, case-insensitive"`
 }
 
 const maxTerms = 50

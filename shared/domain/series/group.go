@@ -12,14 +12,14 @@ import (
 
 // Group is the number of series in a list whose titles begin with the same character.
 type Group struct {
-	Group string `json:"group" db:"name" doc:"The character, in lower case; digits and signs as they are"`
+	Group string `json:"group" db:"name" doc:"First character in lower case; digits and symbols stay unchanged"`
 	Count int64  `json:"count" db:"count" minimum:"1"`
 }
 
 // groups registers the list of the first characters of the titles in a list.
 func groups(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/list/alphabetical-groups", "groupSeries",
-		"With which characters the titles begin, as they are sorted, of series that meet a condition", auth.SeriesRead),
+		"Count the series that meet a condition by the first character of their sort title", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			Body struct{ book.ListBody }

@@ -30,7 +30,7 @@ type Reset struct {
 // resets registers the reset of several series.
 func resets(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	httpapi.Register(a, operation("POST", "/bulk/metadata/reset", "resetAllSeriesMetadata",
-		"Reset several series to what their files say: everything else and the locks go, and their books are analysed again", auth.SeriesWrite),
+		"Reset several series to the metadata of their files, remove locks and analyse their books again", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body SeveralIDs }) (*Reset, error) {
 			at, err := resetAll(ctx, d, in.Body.SeriesIDs)
 			if err != nil {
@@ -50,7 +50,7 @@ func resets(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 
 // SeveralIDs names the series that one request changes.
 type SeveralIDs struct {
-	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 }
 
 // origin is the metadata of a series that its name and folders give by the rules and the strategy of its library.

@@ -24,17 +24,17 @@ type Series struct {
 	Publisher           *string   `json:"publisher" db:"publisher"`
 	Year                *int32    `json:"year" db:"year"`
 	BookCount           int64     `json:"bookCount" db:"book_count"`
-	UnreadCount         int64     `json:"unreadCount" db:"unread_count" doc:"The caller's"`
+	UnreadCount         int64     `json:"unreadCount" db:"unread_count" doc:"Number of books that the caller has not read"`
 	LocalMaxVolume      *int32    `json:"localMaxVolume" db:"max_volume"`
 	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
-	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Books that are a whole volume"`
-	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"A cover was uploaded"`
-	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file for a picture beside the books, custom for one that was uploaded, or book: and the id of a book"`
-	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"The caller's"`
-	Tracked             bool      `json:"tracked" db:"tracked" doc:"Releases of it are tracked"`
-	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"chapter_gap" doc:"Chapters that are missing here, of a series that is tracked; null where none are, or where it is not known"`
-	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"volume_gap" doc:"The same of volumes"`
-	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"gap_provider" doc:"The plugin that knows the series"`
+	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Number of books that are a whole volume"`
+	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"Whether a cover was uploaded"`
+	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file (a picture beside the books), custom (an uploaded picture), or book: followed by the id of a book"`
+	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"Whether the caller wants to read the series"`
+	Tracked             bool      `json:"tracked" db:"tracked" doc:"Whether releases of the series are tracked"`
+	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"chapter_gap" doc:"Number of missing chapters of a tracked series; null if none are missing or the number is not known"`
+	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"volume_gap" doc:"Number of missing volumes of a tracked series; null if none are missing or the number is not known"`
+	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"gap_provider" doc:"Plugin that knows the series"`
 	CreatedAt           time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt           time.Time `json:"updatedAt" db:"updated_at"`
 }
@@ -58,7 +58,7 @@ type Metadata struct {
 	Imprint           *string         `json:"imprint" db:"imprint"`
 	Status            *string         `json:"status" db:"status" enum:"ongoing,ended,hiatus,abandoned,unknown"`
 	ReadingDirection  *string         `json:"readingDirection" db:"reading_direction" enum:"ltr,rtl,ttb,webtoon"`
-	Language          *string         `json:"language" db:"language" doc:"BCP 47"`
+	Language          *string         `json:"language" db:"language" doc:"BCP 47 language tag"`
 	AgeRating         *int32          `json:"ageRating" db:"age_rating"`
 	Year              *int32          `json:"year" db:"year"`
 	TotalChapterCount *float64        `json:"totalChapterCount" db:"total_chapter_count"`
@@ -67,7 +67,7 @@ type Metadata struct {
 	CustomMetadata    json.RawMessage `json:"customMetadata" db:"custom_metadata"`
 	CreatedAt         time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt         time.Time       `json:"updatedAt" db:"updated_at"`
-	Warnings          []string        `json:"warnings" db:"-" nullable:"false" doc:"What files beside the books say that could not be used, and why"`
+	Warnings          []string        `json:"warnings" db:"-" nullable:"false" doc:"Values of files beside the books that could not be used, and why"`
 	Locks             Locks           `json:"locks" db:"-"`
 }
 
