@@ -2,6 +2,7 @@ package collection
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -21,7 +22,7 @@ type IDInput struct {
 // MemberInput names a member of a collection or a read list.
 type MemberInput struct {
 	IDInput
-	MemberID uuid.UUID `path:"memberId" format:"uuid" doc:"Of the series or book"`
+	MemberID uuid.UUID `path:"memberId" format:"uuid" doc:"Id of the series or book"`
 }
 
 // Routes registers the operations on collections and read lists.
@@ -44,7 +45,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return show(row.readList)(readLists.create(ctx, d, p))
 		})
-	httpapi.Register(a, collections.operation("PATCH", "/{id}", "update", "Change a collection", auth.CollectionsWrite),
+	httpapi.Register(a, collections.operation("PATCH", "/{id}", "update", "Update a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body CollectionChanges
@@ -55,7 +56,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return show(row.collection)(collections.update(ctx, d, in.ID, p))
 		})
-	httpapi.Register(a, readLists.operation("PATCH", "/{id}", "update", "Change a read list", auth.ReadListsWrite),
+	httpapi.Register(a, readLists.operation("PATCH", "/{id}", "update", "Update a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body ReadListChanges
@@ -76,7 +77,7 @@ func (k kind) operation(method, path, verb, summary, permission string) httpapi.
 }
 
 func (k kind) create201() httpapi.Op {
-	op := k.operation("POST", "", "create", k.What+": create one", k.Writing)
+	op := k.operation("POST", "", "create", "Create a "+strings.ToLower(k.What), k.Writing)
 	op.Status = 201
 	return op
 }
@@ -102,7 +103,7 @@ func shown[T any](rows []row, as func(row) T) []T {
 
 // common registers the operations that both kinds share.
 func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
-	all := k.operation("GET", "", "list", k.What+": all by name", k.Reading)
+	all := k.operation("GET", "", "list", "List "+strings.ToLower(k.What)+"s by name", k.Reading)
 	all.ID += "s"
 	httpapi.Register(a, all.Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[T], error) {
@@ -112,11 +113,11 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, shown(page, as), total), nil
 		})
-	httpapi.Register(a, k.operation("GET", "/{id}", "get", k.What+": one", k.Reading).Ahead(),
+	httpapi.Register(a, k.operation("GET", "/{id}", "get", "Get a "+strings.ToLower(k.What), k.Reading).Ahead(),
 		func(ctx context.Context, in *IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
-	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", k.What+": delete one; its members stay where they are", k.Removal),
+	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", "Delete a "+strings.ToLower(k.What)+"; keep its members", k.Removal),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, k.remove(ctx, d, in.ID) })
-	httpapi.Register(a, k.operation("DELETE", "/{id}/"+k.Name+"/{memberId}", "removeFrom", k.What+": take one out, if it is a member", k.Writing),
+	httpapi.Register(a, k.operation("DELETE", "/{id}/"+k.Name+"/{memberId}", "removeFrom", "Remove a "+k.Table+" from a "+strings.ToLower(k.What)+", if it is a member", k.Writing),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
 			return nil, k.drop(ctx, d, in.ID, in.MemberID)
 		})
@@ -124,11 +125,11 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 
 // members registers the operations on members.
 func seriesOf(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "The series of a collection", auth.CollectionsRead).Ahead(),
+	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "List the series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
-			Sort      string `query:"sort" enum:"title,added,year,manual" doc:"Without it manual of an ordered one, else title"`
+			Sort      string `query:"sort" enum:"title,added,year,manual" doc:"Defaults to manual for an ordered collection, else to title"`
 			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
 		}) (*httpapi.Page[series.Series], error) {
 			var load func() ([]series.Series, int64)
@@ -139,26 +140,26 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 			page, total := load()
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to a collection, at the end", auth.CollectionsWrite),
+	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to the end of a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
-				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Ids that no series has are left out"`
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Unknown ids are ignored"`
 			}
 		}) (*Collection, error) {
 			return show(row.collection)(collections.add(ctx, d, in.ID, in.Body.SeriesIDs))
 		})
-	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Put the series of a collection into an order", auth.CollectionsWrite),
+	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Reorder the series of a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
-				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
+				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"Ids in the wanted order; members that are not listed follow in their current order"`
 			}
 		}) (*httpapi.None, error) {
 			return nil, collections.order(ctx, d, in.ID, in.Body.SeriesIDs)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/collections", ID: "listCollectionsOfSeries",
-		Summary: "The collections that people put a series into", Tag: "Collections", Permission: auth.CollectionsRead},
+		Summary: "List the collections that users have added a series to", Tag: "Collections", Permission: auth.CollectionsRead},
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -173,11 +174,11 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 
 // booksOf adds what is about the books of read lists.
 func booksOf(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "The books of a read list", auth.ReadListsRead).Ahead(),
+	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "List the books of a read list", auth.ReadListsRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
-			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Without it manual of an ordered one, else release"`
+			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Defaults to manual for an ordered read list, else to release"`
 			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
 		}) (*httpapi.Page[book.Book], error) {
 			var load func() ([]book.Book, int64)
@@ -188,26 +189,26 @@ func booksOf(a *httpapi.API, d *db.DB) {
 			page, total := load()
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, readLists.operation("POST", "/{id}/books", "addTo", "Add books to a read list, at the end", auth.ReadListsWrite),
+	httpapi.Register(a, readLists.operation("POST", "/{id}/books", "addTo", "Add books to the end of a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
-				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"1000" doc:"Ids that no book has are left out"`
+				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"1000" doc:"Unknown ids are ignored"`
 			}
 		}) (*ReadList, error) {
 			return show(row.readList)(readLists.add(ctx, d, in.ID, in.Body.BookIDs))
 		})
-	httpapi.Register(a, readLists.operation("PUT", "/{id}/books", "order", "Put the books of a read list into an order", auth.ReadListsWrite),
+	httpapi.Register(a, readLists.operation("PUT", "/{id}/books", "order", "Reorder the books of a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
-				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"10000" doc:"What is not named follows in the order it has"`
+				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"10000" doc:"Ids in the wanted order; members that are not listed follow in their current order"`
 			}
 		}) (*httpapi.None, error) {
 			return nil, readLists.order(ctx, d, in.ID, in.Body.BookIDs)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/readlists", ID: "listReadListsOfBook",
-		Summary: "The read lists that a book is in", Tag: "Collections", Permission: auth.ReadListsRead},
+		Summary: "List the read lists that contain a book", Tag: "Collections", Permission: auth.ReadListsRead},
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -20,10 +20,10 @@ type Collection struct {
 	ID          uuid.UUID       `json:"id" db:"id"`
 	Name        string          `json:"name" db:"name"`
 	Summary     *string         `json:"summary" db:"summary"`
-	Ordered     bool            `json:"ordered" db:"ordered" doc:"Its own order is the one to show"`
-	Automatic   bool            `json:"automatic" db:"-" doc:"Its members are the series that meet the condition"`
+	Ordered     bool            `json:"ordered" db:"ordered" doc:"Whether to show the members in their manual order"`
+	Automatic   bool            `json:"automatic" db:"-" doc:"Whether the members are the series that meet the condition"`
 	Condition   json.RawMessage `json:"condition" db:"condition" nullable:"true"`
-	SeriesCount *int64          `json:"seriesCount" db:"-" doc:"Null of an automatic one: that depends on who asks"`
+	SeriesCount *int64          `json:"seriesCount" db:"-" doc:"Number of series; null for an automatic collection, where it depends on the caller"`
 	CreatedAt   time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt   time.Time       `json:"updatedAt" db:"updated_at"`
 }
@@ -33,7 +33,7 @@ type ReadList struct {
 	ID        uuid.UUID `json:"id"`
 	Name      string    `json:"name"`
 	Summary   *string   `json:"summary"`
-	Ordered   bool      `json:"ordered" doc:"Its own order is the one to show"`
+	Ordered   bool      `json:"ordered" doc:"Whether to show the members in their manual order"`
 	BookCount int64     `json:"bookCount"`
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -53,7 +53,7 @@ func (r row) readList() ReadList {
 
 // ReadListChanges are the changes to a read list; an absent field stays.
 type ReadListChanges struct {
-	Name    httpapi.Optional[string] `json:"name,omitempty" maxLength:"200" doc:"No two have the same, in upper or lower case"`
+	Name    httpapi.Optional[string] `json:"name,omitempty" maxLength:"200" doc:"Unique name, case-insensitive"`
 	Summary httpapi.Optional[string] `json:"summary,omitempty" maxLength:"10000"`
 	Ordered httpapi.Optional[bool]   `json:"ordered,omitempty"`
 }
@@ -61,7 +61,7 @@ type ReadListChanges struct {
 // CollectionChanges are the changes to a collection; an absent field stays.
 type CollectionChanges struct {
 	ReadListChanges
-	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"As POST /series/list takes it: makes the collection automatic, and null an empty one whose members are chosen"`
+	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"Condition as in POST /series/list, which makes the collection automatic; null makes it an empty collection whose members are chosen manually"`
 }
 
 // maxCondition is the maximum size of a condition in bytes.

@@ -27,9 +27,9 @@ type IDInput struct {
 type CreateInput struct {
 	Body struct {
 		Name string `json:"name" minLength:"1" maxLength:"200"`
-		Path string `json:"path" minLength:"1" maxLength:"4096" doc:"An absolute path or s3://bucket/prefix, below one of the roots that /filesystem/drives lists"`
+		Path string `json:"path" minLength:"1" maxLength:"4096" doc:"Absolute path or s3://bucket/prefix, below one of the roots that /filesystem/drives lists"`
 		Settings
-		ScanImmediately bool `json:"scanImmediately,omitempty" doc:"Start a scan as soon as the library exists"`
+		ScanImmediately bool `json:"scanImmediately,omitempty" doc:"Start a scan as soon as the library is created"`
 	}
 }
 
@@ -55,7 +55,7 @@ type (
 func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan starter, queued, bump told) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
-		Summary: "Libraries, by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
+		Summary: "List libraries by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Library], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -64,10 +64,10 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}", ID: "getLibrary",
-		Summary: "One library", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
+		Summary: "Get a library", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
 		func(ctx context.Context, in *IDInput) (*Library, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
-		Summary: "Add a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
+		Summary: "Create a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
 			l, err := add(ctx, d, in, store, startScan)
 			if err != nil {
@@ -80,13 +80,13 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			return l, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
-		Summary: "What a scan would find, by its names alone", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
+		Summary: "Preview what a scan would find, based on file and folder names only", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
 			return preview(ctx, d, in, store)
 		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
-			Summary: "Change what is sent of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
+			Summary: "Update the given fields of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
 				l, changed, woken, err := edit(ctx, d, in, store, startScan)
 				if err != nil || !changed {
@@ -102,7 +102,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
-		Summary: "Delete a library with its series, books and progress; its files stay, and books whose files are in another library by now go on there", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
+		Summary: "Delete a library with its series, books and progress; keep files, and books moved to other libraries", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, erase(ctx, d, in.ID, tell, queued, bump)
 		})

@@ -15,17 +15,17 @@ import (
 type Settings struct {
 	Description             httpapi.Optional[string]           `json:"description,omitempty" maxLength:"10000"`
 	IsActive                httpapi.Optional[bool]             `json:"isActive,omitempty"`
-	AllowedFormats          httpapi.Optional[[]string]         `json:"allowedFormats,omitempty" maxItems:"16" doc:"CBZ, CBR, CB7, CBT, EPUB, PDF, as the file names promise; null or empty means all of them"`
-	ExcludedPatterns        httpapi.Optional[string]           `json:"excludedPatterns,omitempty" maxLength:"20000" doc:"Globs, one a line: without a slash at any depth, with one from the root"`
+	AllowedFormats          httpapi.Optional[[]string]         `json:"allowedFormats,omitempty" maxItems:"16" doc:"CBZ, CBR, CB7, CBT, EPUB or PDF, by file extension; null or empty means all of them"`
+	ExcludedPatterns        httpapi.Optional[string]           `json:"excludedPatterns,omitempty" maxLength:"20000" doc:"Glob patterns, one per line; a pattern without a slash matches at any depth, one with a slash from the root"`
 	DefaultReadingDirection httpapi.Optional[string]           `json:"defaultReadingDirection,omitempty" enum:"ltr,rtl,ttb,webtoon"`
-	BookStrategy            httpapi.Optional[string]           `json:"bookStrategy,omitempty" enum:"filename,metadata_first,smart,series_name,custom" doc:"Books are named anew when they are analysed again, for example by a deep scan"`
+	BookStrategy            httpapi.Optional[string]           `json:"bookStrategy,omitempty" enum:"filename,metadata_first,smart,series_name,custom" doc:"Existing books are renamed when they are analysed again, for example by a deep scan"`
 	NumberStrategy          httpapi.Optional[string]           `json:"numberStrategy,omitempty" enum:"file_order,metadata,filename,smart"`
-	SeriesStrategy          httpapi.Optional[string]           `json:"seriesStrategy,omitempty" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"Cannot be changed later"`
+	SeriesStrategy          httpapi.Optional[string]           `json:"seriesStrategy,omitempty" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"Cannot be changed after creation"`
 	BookConfig              httpapi.Optional[json.RawMessage]  `json:"bookConfig,omitempty"`
 	NumberConfig            httpapi.Optional[json.RawMessage]  `json:"numberConfig,omitempty"`
-	SeriesConfig            httpapi.Optional[json.RawMessage]  `json:"seriesConfig,omitempty" doc:"Cannot be changed later"`
+	SeriesConfig            httpapi.Optional[json.RawMessage]  `json:"seriesConfig,omitempty" doc:"Cannot be changed after creation"`
 	TitlePreprocessingRules httpapi.Optional[[]TitleRule]      `json:"titlePreprocessingRules,omitempty" maxItems:"50"`
-	AutoMatchConditions     httpapi.Optional[json.RawMessage]  `json:"autoMatchConditions,omitempty" doc:"mode (all or any) and rules"`
+	AutoMatchConditions     httpapi.Optional[json.RawMessage]  `json:"autoMatchConditions,omitempty" doc:"Object with mode (all or any) and rules"`
 	ScanningConfig          httpapi.Optional[ScanningSettings] `json:"scanningConfig,omitempty"`
 }
 

@@ -11,11 +11,11 @@ import (
 type Library struct {
 	ID                      uuid.UUID       `json:"id" db:"id"`
 	Name                    string          `json:"name" db:"name"`
-	Path                    string          `json:"path" db:"path" doc:"The root as it was named: an absolute path or s3://bucket/prefix"`
+	Path                    string          `json:"path" db:"path" doc:"Root as entered: an absolute path or s3://bucket/prefix"`
 	Description             *string         `json:"description" db:"description"`
 	IsActive                bool            `json:"isActive" db:"is_active"`
-	AllowedFormats          []string        `json:"allowedFormats" db:"allowed_formats" nullable:"true" doc:"null means every format that can be read"`
-	ExcludedPatterns        *string         `json:"excludedPatterns" db:"excluded_patterns" doc:"Globs, one a line"`
+	AllowedFormats          []string        `json:"allowedFormats" db:"allowed_formats" nullable:"true" doc:"Null means all readable formats"`
+	ExcludedPatterns        *string         `json:"excludedPatterns" db:"excluded_patterns" doc:"Glob patterns, one per line"`
 	DefaultReadingDirection string          `json:"defaultReadingDirection" db:"default_reading_direction" enum:"ltr,rtl,ttb,webtoon"`
 	BookStrategy            string          `json:"bookStrategy" db:"book_strategy" enum:"filename,metadata_first,smart,series_name,custom"`
 	NumberStrategy          string          `json:"numberStrategy" db:"number_strategy" enum:"file_order,metadata,filename,smart"`
@@ -36,8 +36,8 @@ type Library struct {
 // Scanning is the schedule of a library's own scans (scanningConfig).
 type Scanning struct {
 	Enabled            bool    `json:"enabled" db:"scan_enabled"`
-	CronSchedule       *string `json:"cronSchedule" db:"scan_cron" doc:"Cron with 5 fields, or 6 with seconds"`
-	CronTimezone       *string `json:"cronTimezone" db:"scan_timezone" doc:"IANA time zone; null is that of the setting scheduler.timezone"`
+	CronSchedule       *string `json:"cronSchedule" db:"scan_cron" doc:"Cron expression of 5 fields, or 6 with seconds"`
+	CronTimezone       *string `json:"cronTimezone" db:"scan_timezone" doc:"IANA time zone; null means that of the setting scheduler.timezone"`
 	ScanMode           string  `json:"scanMode" db:"scan_mode" enum:"normal,deep"`
 	ScanOnStart        bool    `json:"scanOnStart" db:"scan_on_start"`
 	PurgeDeletedOnScan bool    `json:"purgeDeletedOnScan" db:"purge_deleted_on_scan"`

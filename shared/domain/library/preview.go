@@ -29,9 +29,9 @@ const (
 type PreviewInput struct {
 	Body struct {
 		Path                    string          `json:"path" minLength:"1" maxLength:"4096"`
-		SeriesStrategy          string          `json:"seriesStrategy,omitempty" required:"false" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"series_volume when absent"`
+		SeriesStrategy          string          `json:"seriesStrategy,omitempty" required:"false" enum:"series_volume,series_volume_chapter,flat,publisher_hierarchy,calibre,custom" doc:"Defaults to series_volume"`
 		SeriesConfig            json.RawMessage `json:"seriesConfig,omitempty" required:"false"`
-		BookStrategy            string          `json:"bookStrategy,omitempty" required:"false" enum:"filename,metadata_first,smart,series_name,custom" doc:"filename when absent"`
+		BookStrategy            string          `json:"bookStrategy,omitempty" required:"false" enum:"filename,metadata_first,smart,series_name,custom" doc:"Defaults to filename"`
 		BookConfig              json.RawMessage `json:"bookConfig,omitempty" required:"false"`
 		AllowedFormats          []string        `json:"allowedFormats,omitempty" required:"false" maxItems:"16"`
 		ExcludedPatterns        string          `json:"excludedPatterns,omitempty" required:"false" maxLength:"20000"`
@@ -41,18 +41,18 @@ type PreviewInput struct {
 
 // Preview is what a scan would find.
 type Preview struct {
-	DetectedSeries []DetectedSeries `json:"detectedSeries" nullable:"false" doc:"By name; at most 1,000"`
+	DetectedSeries []DetectedSeries `json:"detectedSeries" nullable:"false" doc:"Detected series by name; at most 1,000"`
 	TotalSeries    int              `json:"totalSeries"`
-	TotalFiles     int              `json:"totalFiles" doc:"Books among the listed files"`
-	Truncated      bool             `json:"truncated" doc:"There is more: the preview lists at most 20,000 files or 10 seconds"`
+	TotalFiles     int              `json:"totalFiles" doc:"Number of books among the listed files"`
+	Truncated      bool             `json:"truncated" doc:"Whether there is more: the preview lists at most 20,000 files and for at most 10 seconds"`
 }
 
 // DetectedSeries is one series of a preview.
 type DetectedSeries struct {
 	Name        string            `json:"name"`
-	Path        *string           `json:"path" doc:"Its folder below the root; null where files of several folders belong together"`
+	Path        *string           `json:"path" doc:"Folder of the series below the root; null if its files are in several folders"`
 	BookCount   int               `json:"bookCount"`
-	SampleBooks []string          `json:"sampleBooks" nullable:"false" doc:"Titles of the first five"`
+	SampleBooks []string          `json:"sampleBooks" nullable:"false" doc:"Titles of the first five books"`
 	Metadata    *DetectedMetadata `json:"metadata"`
 }
 

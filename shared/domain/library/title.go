@@ -12,10 +12,10 @@ import (
 
 // TitleRule is one replacement in the name of a series' folder on its way to the title.
 type TitleRule struct {
-	Pattern     string  `json:"pattern" minLength:"1" maxLength:"1000" doc:"Regular expression, RE2 syntax"`
-	Replacement string  `json:"replacement" required:"false" maxLength:"1000" doc:"$1 is the first group"`
+	Pattern     string  `json:"pattern" minLength:"1" maxLength:"1000" doc:"Regular expression in RE2 syntax"`
+	Replacement string  `json:"replacement" required:"false" maxLength:"1000" doc:"Replacement text; $1 is the first group"`
 	Description *string `json:"description" required:"false" maxLength:"1000"`
-	Enabled     *bool   `json:"enabled" required:"false" doc:"true when absent"`
+	Enabled     *bool   `json:"enabled" required:"false" doc:"Defaults to true"`
 }
 
 const (

@@ -18,19 +18,19 @@ const maxReadings = 500
 
 // Readings is how often the caller has completed something, and when last.
 type Readings struct {
-	ReadCount       int64      `json:"readCount" db:"read_count" doc:"How often the caller completed it; all books of it, where it is a series"`
-	LastCompletedAt *time.Time `json:"lastCompletedAt" db:"last_completed_at" doc:"When that was last"`
+	ReadCount       int64      `json:"readCount" db:"read_count" doc:"How often the caller has completed the book, or all books of the series"`
+	LastCompletedAt *time.Time `json:"lastCompletedAt" db:"last_completed_at" doc:"When the caller last completed it"`
 }
 
 // History lists the caller's readings, newest first.
 type History struct {
-	Entries []Reading `json:"entries" nullable:"false" doc:"At most 500"`
+	Entries []Reading `json:"entries" nullable:"false" doc:"Completed readings, newest first; at most 500"`
 	Readings
 }
 
 // Reading is one completed reading.
 type Reading struct {
-	ID          *uuid.UUID `json:"id" db:"id" doc:"null for a series"`
+	ID          *uuid.UUID `json:"id" db:"id" doc:"Null for a series"`
 	StartedAt   time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt time.Time  `json:"completedAt" db:"completed_at"`
 }
@@ -175,18 +175,18 @@ func forgetAll(ctx context.Context, d *db.DB) error {
 func historyRoutes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Tag: "Reading progress"}.Op
 	for _, s := range subjects {
-		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "When the caller read "+s.what+" to the end", s.permission),
+		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "List the caller's read history of "+s.what, s.permission),
 			func(ctx context.Context, in *BookInput) (*History, error) { return s.history(ctx, d, in.ID) })
-		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Forget when the caller read "+s.what+"; the progress stays", s.permission),
+		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; keep the progress", s.permission),
 			func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, s.forget(ctx, d, in.ID) })
 	}
-	httpapi.Register(a, op("DELETE", "/api/v1/books/{id}/read-history/{readingId}", "forgetReading", "Forget one time that the caller read a book", auth.BooksRead),
+	httpapi.Register(a, op("DELETE", "/api/v1/books/{id}/read-history/{readingId}", "forgetReading", "Delete an entry from the caller's read history of a book", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			ID        uuid.UUID `path:"id" format:"uuid"`
 			ReadingID uuid.UUID `path:"readingId" format:"uuid"`
 		}) (*httpapi.None, error) {
 			return nil, forgetReading(ctx, d, in.ID, in.ReadingID)
 		})
-	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Forget when the caller read anything; the progress stays", auth.BooksRead),
+	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Delete the caller's whole read history; keep the progress", auth.BooksRead),
 		func(ctx context.Context, _ *struct{}) (*httpapi.None, error) { return nil, forgetAll(ctx, d) })
 }

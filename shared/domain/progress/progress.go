@@ -12,8 +12,8 @@ type Record struct {
 	ID                 uuid.UUID  `json:"id" db:"id"`
 	UserID             uuid.UUID  `json:"userId" db:"account_id"`
 	BookID             uuid.UUID  `json:"bookId" db:"book_id"`
-	CurrentPage        int32      `json:"currentPage" db:"current_page" doc:"From 1; 0 before the first page"`
-	ProgressPercentage *float64   `json:"progressPercentage" db:"percentage" doc:"0 to 1: as sent for EPUB, else current page over pages"`
+	CurrentPage        int32      `json:"currentPage" db:"current_page" doc:"Page number from 1; 0 means before the first page"`
+	ProgressPercentage *float64   `json:"progressPercentage" db:"percentage" doc:"Fraction from 0 to 1: as sent for an EPUB, else current page divided by page count"`
 	Completed          bool       `json:"completed" db:"completed"`
 	CompletedAt        *time.Time `json:"completedAt" db:"completed_at"`
 	StartedAt          time.Time  `json:"startedAt" db:"started_at"`
@@ -33,9 +33,9 @@ const columns = "p.id, p.account_id, p.book_id, p.current_page, " + Percentage +
 
 // Update is the progress that a client sends.
 type Update struct {
-	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"From 1; 0 before the first page"`
+	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"Page number from 1; 0 means before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
-	Completed          *bool    `json:"completed,omitempty" doc:"Without it page and percentage decide"`
+	Completed          *bool    `json:"completed,omitempty" doc:"Defaults to the result of page and percentage"`
 }
 
 // Session is one sitting with a book as the client reports it. The client chooses the id and may send the same session
@@ -43,16 +43,16 @@ type Update struct {
 type Session struct {
 	ID               uuid.UUID `json:"id" format:"uuid"`
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`
-	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128" doc:"A longer one is cut; an empty one is made of how the client signs in"`
-	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200" doc:"A longer one is cut"`
-	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"Another is an invalid_measurement; reset begins the book anew: what was read before counts no more"`
+	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128" doc:"Id of the device, truncated if longer; if empty, derived from how the client signs in"`
+	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200" doc:"Name of the device, truncated if longer"`
+	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"Other values are rejected as invalid_measurement; reset starts the book again, and earlier reading no longer counts"`
 	ClientStartedAt  time.Time `json:"clientStartedAt"`
-	ClientEndedAt    time.Time `json:"clientEndedAt" doc:"Sessions count in the order of their ends; what is in the future ends now"`
-	ToPage           *int32    `json:"toPage,omitempty" minimum:"0" maximum:"2147483647" doc:"Where the reader was at the end, from 1"`
+	ClientEndedAt    time.Time `json:"clientEndedAt" doc:"Sessions count in the order of their end times; future times count as now"`
+	ToPage           *int32    `json:"toPage,omitempty" minimum:"0" maximum:"2147483647" doc:"Page at the end of the session, from 1"`
 	ToPercentage     *float64  `json:"toPercentage,omitempty" minimum:"0" maximum:"1"`
-	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" minimum:"0" doc:"Time spent reading; at most that between start and end counts"`
+	ActiveDurationMS *int64    `json:"activeDurationMs,omitempty" minimum:"0" doc:"Time spent reading, in milliseconds; limited to the time between start and end"`
 	PagesRead        *int32    `json:"pagesRead,omitempty" minimum:"0" maximum:"2147483647"`
-	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"A Readium locator as text; a longer one is left out, and so is what is no JSON object"`
+	Locator          *string   `json:"r2Progression,omitempty" maxLength:"10000" doc:"Readium locator as JSON text; ignored if longer or not a JSON object"`
 
 	unnamed bool   // there is no id to reject it by
 	unread  string // why it is rejected, if it could not be decoded

@@ -20,7 +20,7 @@ import (
 // a page number cannot express.
 type Progression struct {
 	Device   Device          `json:"device"`
-	Locator  json.RawMessage `json:"locator" doc:"A Readium locator: an object, kept as it is"`
+	Locator  json.RawMessage `json:"locator" doc:"Readium locator: a JSON object, stored unchanged"`
 	Modified time.Time       `json:"modified"`
 }
 
@@ -36,8 +36,8 @@ type NewProgression struct {
 		ID   string `json:"id,omitempty" maxLength:"128"`
 		Name string `json:"name,omitempty" maxLength:"200"`
 	} `json:"device,omitempty"`
-	Locator  json.RawMessage `json:"locator" doc:"A Readium locator of at most 10,000 characters, with its locations.totalProgression of 0 to 1"`
-	Modified *time.Time      `json:"modified,omitempty" doc:"When the reader was there; without it, and in the future, that is now. More than five minutes ago, and earlier than what is known of the book, is 409"`
+	Locator  json.RawMessage `json:"locator" doc:"Readium locator of at most 10,000 characters, with a locations.totalProgression from 0 to 1"`
+	Modified *time.Time      `json:"modified,omitempty" doc:"Time at which the reader was at this position; defaults to now, and future times count as now. A time more than five minutes ago that is earlier than the last known position is refused with 409"`
 }
 
 // total returns how far into the book a locator is, from 0 to 1.

@@ -28,7 +28,7 @@ type TitleInput struct {
 
 // TitleBody is another title of a series.
 type TitleBody struct {
-	Label string `json:"label" minLength:"1" maxLength:"100" doc:"What kind of title it is, for example its language"`
+	Label string `json:"label" minLength:"1" maxLength:"100" doc:"Kind of title, for example its language"`
 	Title string `json:"title" minLength:"1" maxLength:"1000"`
 }
 
@@ -40,21 +40,21 @@ type TitleChanges struct {
 
 // IDBody is the id of a series or book at a service.
 type IDBody struct {
-	Source      string  `json:"source" minLength:"1" maxLength:"100" doc:"The service; of each there is one id"`
+	Source      string  `json:"source" minLength:"1" maxLength:"100" doc:"Name of the service; there is one id per service"`
 	ExternalID  string  `json:"externalId" minLength:"1" maxLength:"500"`
-	ExternalURL *string `json:"externalUrl,omitempty" maxLength:"2000" nullable:"true" doc:"An http or https address"`
+	ExternalURL *string `json:"externalUrl,omitempty" maxLength:"2000" nullable:"true" doc:"HTTP or HTTPS URL"`
 }
 
 // LinkBody is a page about a series or book.
 type LinkBody struct {
-	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service; of each there is one page"`
-	URL        string  `json:"url" minLength:"1" maxLength:"2000" doc:"An http or https address"`
+	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"Name of the service; there is one link per service"`
+	URL        string  `json:"url" minLength:"1" maxLength:"2000" doc:"HTTP or HTTPS URL"`
 	ExternalID *string `json:"externalId,omitempty" maxLength:"500" nullable:"true"`
 }
 
 // RatingBody is the rating of a series by a service's users.
 type RatingBody struct {
-	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"The service, in lower case; of each there is one rating"`
+	SourceName string  `json:"sourceName" minLength:"1" maxLength:"100" doc:"Name of the service, stored in lower case; there is one rating per service"`
 	Rating     float64 `json:"rating" minimum:"0" maximum:"100"`
 	VoteCount  *int32  `json:"voteCount,omitempty" minimum:"0" nullable:"true"`
 }
@@ -114,7 +114,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	routes(a, d, publish, owner.Series, ratings, names{list: "listSeriesExternalRatings", add: "addSeriesExternalRating", remove: "removeSeriesExternalRating"}, (*RatingBody).values)
 	routes(a, d, publish, owner.Book, ids, names{list: "listBookExternalIds", add: "addBookExternalId", remove: "removeBookExternalId"}, (*IDBody).values)
 	routes(a, d, publish, owner.Book, links, names{list: "listBookExternalLinks", add: "addBookExternalLink", remove: "removeBookExternalLink"}, (*LinkBody).values)
-	httpapi.Register(a, titles.operation(owner.Series, "PATCH", "/{referenceId}", "updateSeriesAlternateTitle", "Change another title of a series", owner.Series.Writing),
+	httpapi.Register(a, titles.operation(owner.Series, "PATCH", "/{referenceId}", "updateSeriesAlternateTitle", "Update an alternate title of a series", owner.Series.Writing),
 		func(ctx context.Context, in *struct {
 			TitleInput
 			Body TitleChanges
@@ -143,7 +143,7 @@ type names struct{ list, add, remove string }
 
 // routes adds a kind of an owner: B is the body that adds one, values its values in the order of the columns.
 func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
-	httpapi.Register(a, k.operation(o, "GET", "", names.list, k.what+"s, by name", o.Reading),
+	httpapi.Register(a, k.operation(o, "GET", "", names.list, "List the "+strings.ToLower(k.what)+"s of a "+strings.ToLower(o.What)+" by name", o.Reading),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -154,9 +154,9 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Ow
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
-	summary := k.what + ": add one"
+	summary := "Add an " + strings.ToLower(k.what) + " to a " + strings.ToLower(o.What)
 	if k.unique {
-		summary += "; of the same service it takes the place of the other"
+		summary += "; replaces the existing one of the same service"
 	}
 	add := k.operation(o, "POST", "", names.add, summary, o.Writing)
 	add.Status = 201
@@ -176,10 +176,10 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Ow
 			}
 			return out, err
 		})
-	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, k.what+": remove one by its id or the name of its service", o.Writing),
+	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, "Remove an "+strings.ToLower(k.what)+" from a "+strings.ToLower(o.What)+" by id or service name", o.Writing),
 		func(ctx context.Context, in *struct {
 			IDInput
-			Key string `path:"referenceId" maxLength:"300" doc:"Its id, or the name of its service"`
+			Key string `path:"referenceId" maxLength:"300" doc:"Id of the entry, or the name of its service"`
 		}) (*httpapi.None, error) {
 			at, err := k.remove(ctx, d, o, in.ID, in.Key)
 			if err == nil {

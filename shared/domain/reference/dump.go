@@ -9,7 +9,7 @@ import (
 
 // ID is the short form of an ExternalID.
 type ID struct {
-	Source      string  `json:"source" db:"source" doc:"The service, for example comicinfo"`
+	Source      string  `json:"source" db:"source" doc:"Name of the service, for example comicinfo"`
 	ExternalID  string  `json:"externalId" db:"external_id"`
 	ExternalURL *string `json:"externalUrl" db:"external_url"`
 }

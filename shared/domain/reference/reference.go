@@ -19,9 +19,9 @@ type Title struct {
 // ExternalID is the id of a series or book at another service.
 type ExternalID struct {
 	ID           uuid.UUID  `json:"id" db:"id"`
-	SeriesID     *uuid.UUID `json:"seriesId,omitempty" db:"series_id" doc:"Of a series"`
-	BookID       *uuid.UUID `json:"bookId,omitempty" db:"book_id" doc:"Of a book"`
-	Source       string     `json:"source" db:"source" doc:"The service, for example comicinfo"`
+	SeriesID     *uuid.UUID `json:"seriesId,omitempty" db:"series_id" doc:"Id of the series; absent for a book"`
+	BookID       *uuid.UUID `json:"bookId,omitempty" db:"book_id" doc:"Id of the book; absent for a series"`
+	Source       string     `json:"source" db:"source" doc:"Name of the service, for example comicinfo"`
 	ExternalID   string     `json:"externalId" db:"external_id"`
 	ExternalURL  *string    `json:"externalUrl" db:"external_url"`
 	MetadataHash *string    `json:"metadataHash" db:"metadata_hash"`
@@ -33,8 +33,8 @@ type ExternalID struct {
 // Link is a page about a series or a book.
 type Link struct {
 	ID         uuid.UUID  `json:"id" db:"id"`
-	SeriesID   *uuid.UUID `json:"seriesId,omitempty" db:"series_id" doc:"Of a series"`
-	BookID     *uuid.UUID `json:"bookId,omitempty" db:"book_id" doc:"Of a book"`
+	SeriesID   *uuid.UUID `json:"seriesId,omitempty" db:"series_id" doc:"Id of the series; absent for a book"`
+	BookID     *uuid.UUID `json:"bookId,omitempty" db:"book_id" doc:"Id of the book; absent for a series"`
 	SourceName string     `json:"sourceName" db:"source_name"`
 	URL        string     `json:"url" db:"url"`
 	ExternalID *string    `json:"externalId" db:"external_id"`
