@@ -13,7 +13,7 @@ import (
 
 // ForceBody asks to make covers again that exist.
 type ForceBody struct {
-	Force bool `json:"force" required:"false" doc:"Also covers that are there"`
+	Force bool `json:"force" required:"false" doc:"Whether to generate existing covers again"`
 }
 
 // oneInput names the owner of a cover.
@@ -24,19 +24,19 @@ type oneInput struct {
 
 type booksInput struct {
 	ForceBody
-	BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+	BookIDs []uuid.UUID `json:"bookIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Unknown ids are ignored"`
 }
 
 type seriesInput struct {
 	ForceBody
-	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Unknown ids are ignored"`
 }
 
 // chosenSeries names series or a library; if empty, all.
 type chosenSeries struct {
 	ForceBody
-	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These series; what follows does not count then"`
-	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"All of this library"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Only these series; libraryId is then ignored"`
+	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"All series of this library"`
 }
 
 func (c *chosenSeries) target() task.Target {
@@ -54,10 +54,10 @@ func (c *chosenSeries) target() task.Target {
 // chosenBooks names books, series or a library; if empty, all.
 type chosenBooks struct {
 	ForceBody
-	BookIDs   []uuid.UUID `json:"bookIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"These books; what follows does not count then"`
-	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"The books of these series; what follows does not count then"`
-	SeriesID  *uuid.UUID  `json:"seriesId" required:"false" nullable:"true" format:"uuid" doc:"The books of this series; what follows does not count then"`
-	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"The books of this library"`
+	BookIDs   []uuid.UUID `json:"bookIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Only these books; seriesIds, seriesId and libraryId are then ignored"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" required:"false" minItems:"1" maxItems:"500" nullable:"true" doc:"Books of these series; seriesId and libraryId are then ignored"`
+	SeriesID  *uuid.UUID  `json:"seriesId" required:"false" nullable:"true" format:"uuid" doc:"Books of this series; libraryId is then ignored"`
+	LibraryID *uuid.UUID  `json:"libraryId" required:"false" nullable:"true" format:"uuid" doc:"Books of this library"`
 }
 
 func (c *chosenBooks) target() task.Target {
@@ -93,40 +93,40 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 		path, id, summary, tag, typ, message string
 		target                               func(uuid.UUID) task.Target
 	}{
-		{path: "/books/{id}/thumbnail/generate", id: "makeBookCover", summary: "Make the cover of a book",
+		{path: "/books/{id}/thumbnail/generate", id: "makeBookCover", summary: "Generate the cover of a book",
 			tag: "Books", typ: task.BookCovers, message: "The cover of the book is queued to be made", target: task.OfBook},
-		{path: "/series/{id}/thumbnail/generate", id: "makeSeriesCover", summary: "Make the cover of a series",
+		{path: "/series/{id}/thumbnail/generate", id: "makeSeriesCover", summary: "Generate the cover of a series",
 			tag: "Series", typ: task.SeriesCovers, message: "The cover of the series is queued to be made", target: task.OfSeries},
-		{path: "/libraries/{id}/books/thumbnails/generate", id: "makeBookCoversOfLibrary", summary: "Make the covers of the books of a library",
+		{path: "/libraries/{id}/books/thumbnails/generate", id: "makeBookCoversOfLibrary", summary: "Generate the covers of a library's books",
 			tag: "Libraries", typ: task.BookCovers, message: bookMessage, target: task.OfLibrary},
-		{path: "/libraries/{id}/series/thumbnails/generate", id: "makeSeriesCoversOfLibrary", summary: "Make the covers of the series of a library",
+		{path: "/libraries/{id}/series/thumbnails/generate", id: "makeSeriesCoversOfLibrary", summary: "Generate the covers of a library's series",
 			tag: "Libraries", typ: task.SeriesCovers, message: seriesMessage, target: task.OfLibrary},
 	} {
 		httpapi.Register(a, op(c.path, c.id, c.summary, c.tag), func(ctx context.Context, in *oneInput) (*task.Started, error) {
 			return start(ctx, c.typ, in.Body != nil && in.Body.Force, c.target(in.ID), c.message)
 		})
 	}
-	httpapi.Register(a, op("/books/thumbnails/generate", "makeBookCovers", "Make the covers of chosen books, or of all", "Books"),
+	httpapi.Register(a, op("/books/thumbnails/generate", "makeBookCovers", "Generate the covers of selected books or of all", "Books"),
 		func(ctx context.Context, in *struct {
 			Body *chosenBooks `required:"false"`
 		}) (*task.Started, error) {
 			return start(ctx, task.BookCovers, in.Body != nil && in.Body.Force, in.Body.target(), bookMessage)
 		})
-	httpapi.Register(a, op("/series/thumbnails/generate", "makeSeriesCovers", "Make the covers of chosen series, or of all", "Series"),
+	httpapi.Register(a, op("/series/thumbnails/generate", "makeSeriesCovers", "Generate the covers of selected series or of all", "Series"),
 		func(ctx context.Context, in *struct {
 			Body *chosenSeries `required:"false"`
 		}) (*task.Started, error) {
 			return start(ctx, task.SeriesCovers, in.Body != nil && in.Body.Force, in.Body.target(), seriesMessage)
 		})
-	httpapi.Register(a, op("/books/bulk/thumbnails/generate", "makeSeveralBookCovers", "Make the covers of several books", "Books"),
+	httpapi.Register(a, op("/books/bulk/thumbnails/generate", "makeSeveralBookCovers", "Generate the covers of several books", "Books"),
 		func(ctx context.Context, in *struct{ Body booksInput }) (*task.Started, error) {
 			return start(ctx, task.BookCovers, in.Body.Force, task.OfBooks(in.Body.BookIDs), bookMessage)
 		})
-	httpapi.Register(a, op("/series/bulk/thumbnails/generate", "makeSeveralSeriesCovers", "Make the covers of several series", "Series"),
+	httpapi.Register(a, op("/series/bulk/thumbnails/generate", "makeSeveralSeriesCovers", "Generate the covers of several series", "Series"),
 		func(ctx context.Context, in *struct{ Body seriesInput }) (*task.Started, error) {
 			return start(ctx, task.SeriesCovers, in.Body.Force, task.OfSeveralSeries(in.Body.SeriesIDs), seriesMessage)
 		})
-	httpapi.Register(a, op("/series/bulk/thumbnails/books/generate", "makeBookCoversOfSeries", "Make the covers of the books of several series", "Series"),
+	httpapi.Register(a, op("/series/bulk/thumbnails/books/generate", "makeBookCoversOfSeries", "Generate the covers of the books of several series", "Series"),
 		func(ctx context.Context, in *struct{ Body seriesInput }) (*task.Started, error) {
 			return start(ctx, task.BookCovers, in.Body.Force, task.OfSeveralSeries(in.Body.SeriesIDs), bookMessage)
 		})

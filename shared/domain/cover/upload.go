@@ -19,14 +19,14 @@ import (
 // Picture is a cover that people uploaded or a plugin provided.
 type Picture struct {
 	ID         uuid.UUID `json:"id" db:"id"`
-	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for one that people have uploaded, plugin: and its name for one that a plugin has named"`
-	IsSelected bool      `json:"isSelected" db:"selected" doc:"It is shown"`
-	Path       string    `json:"path" db:"-" doc:"Address of the picture as it was uploaded"`
-	Size       int64     `json:"size" db:"size" doc:"Bytes"`
-	Width      *int32    `json:"width" db:"width" doc:"Pixels; null where the picture does not say"`
-	Height     *int32    `json:"height" db:"height" doc:"Pixels; null where the picture does not say"`
+	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for a cover that users uploaded, plugin: followed by its name for a cover that a plugin provided"`
+	IsSelected bool      `json:"isSelected" db:"selected" doc:"Whether the cover is shown"`
+	Path       string    `json:"path" db:"-" doc:"Path of the original uploaded picture"`
+	Size       int64     `json:"size" db:"size" doc:"Size in bytes"`
+	Width      *int32    `json:"width" db:"width" doc:"Width in pixels; null if the picture does not specify it"`
+	Height     *int32    `json:"height" db:"height" doc:"Height in pixels; null if the picture does not specify it"`
 	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
-	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at" doc:"When it was uploaded last"`
+	UpdatedAt  time.Time `json:"updatedAt" db:"updated_at" doc:"Time of the last upload of this picture"`
 }
 
 // OfSeries is an uploaded cover of a series.
@@ -100,7 +100,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 		}
 		return nil, err
 	}
-	upload := o.operation("POST", "/cover", ids.upload, "Upload a picture (the member file of a form), and show it as the cover of a "+o.Table, o.Writing)
+	upload := o.operation("POST", "/cover", ids.upload, "Upload a picture (form field file) and select it as the cover of a "+o.Table, o.Writing)
 	upload.Status, upload.File = 201, "file"
 	httpapi.Register(a, upload,
 		func(ctx context.Context, in *UploadInput) (*T, error) {
@@ -111,7 +111,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 			r, c, err := o.add(ctx, d, in.ID, picture)
 			return one(ctx, r, c, err)
 		})
-	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "The covers of a "+o.Table+" that people have uploaded, the last first", o.Reading),
+	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "List the uploaded covers of a "+o.Table+", latest first", o.Reading),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -126,23 +126,23 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
-	httpapi.Register(a, o.operation("PUT", "/covers/{coverId}/select", ids.choose, "Show an uploaded picture as the cover of a "+o.Table, o.Writing),
+	httpapi.Register(a, o.operation("PUT", "/covers/{coverId}/select", ids.choose, "Select an uploaded picture as the cover of a "+o.Table, o.Writing),
 		func(ctx context.Context, in *PictureInput) (*T, error) {
 			r, c, err := o.choose(ctx, d, in.ID, in.CoverID)
 			return one(ctx, r, c, err)
 		})
 	httpapi.Register(a, o.operation("DELETE", "/covers/{coverId}", ids.remove,
-		"Delete an uploaded picture; a "+o.Table+" that shows it shows the last of the others then, or "+o.fallback, o.Writing),
+		"Delete an uploaded cover; if it is shown, the latest other one or "+o.fallback+" replaces it", o.Writing),
 		func(ctx context.Context, in *PictureInput) (*httpapi.None, error) {
 			c, err := o.remove(ctx, d, in.ID, in.CoverID)
 			return gone(ctx, in.ID, c, err)
 		})
-	httpapi.Register(a, o.operation("DELETE", "/covers/selected", ids.reset, "Show "+o.fallback+" of a "+o.Table+" again", o.Writing),
+	httpapi.Register(a, o.operation("DELETE", "/covers/selected", ids.reset, "Reset a "+o.Table+" to "+o.fallback, o.Writing),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			c, err := o.reset(ctx, d, in.ID)
 			return gone(ctx, in.ID, c, err)
 		})
-	image := o.operation("GET", "/covers/{coverId}/image", ids.image, "An uploaded picture as it is", o.Reading)
+	image := o.operation("GET", "/covers/{coverId}/image", ids.image, "Get the original image of an uploaded cover", o.Reading)
 	image.Cookie, image.Media, image.Also = true, "image/*", []int{http.StatusNotModified}
 	a.Handle(image, func(w http.ResponseWriter, r *http.Request) error { return o.write(w, r, d) })
 }

@@ -12,7 +12,7 @@ import (
 // session cookie, since browsers fetch them by themselves.
 func Routes(a *httpapi.API, s *Server) {
 	KomgaToo(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/file", ID: "getBookFile", Tag: "Books",
-		Summary: "The book's file, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
+		Summary: "Get the file of a book, or a range of it", Permission: auth.BooksRead, Cookie: true, Media: "application/*",
 		Also: []int{http.StatusPartialContent, http.StatusNotModified}},
 		func(w http.ResponseWriter, r *http.Request) error {
 			id, err := httpapi.PathID(r)
@@ -26,7 +26,7 @@ func Routes(a *httpapi.API, s *Server) {
 			return s.File(w, r, i)
 		})
 	a.Handle(httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/download", ID: "downloadSeries", Tag: "Series",
-		Summary: "The files of all books of a series, in one archive", Permission: auth.BooksRead, Cookie: true, Media: "application/zip"},
+		Summary: "Download the files of all books of a series as one archive", Permission: auth.BooksRead, Cookie: true, Media: "application/zip"},
 		func(w http.ResponseWriter, r *http.Request) error {
 			id, err := httpapi.PathID(r)
 			if err != nil {

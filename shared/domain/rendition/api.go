@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -45,7 +46,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 // pageRoutes adds the pages, as they are or rendered, for all kinds of clients, and where they are.
 func pageRoutes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
-		Summary:    "A page image: the original, or with width, height or format a smaller one",
+		Summary:    "Get a page image: the original or, with width, height or format, a smaller one",
 		Permission: auth.PagesRead, Cookie: true, Early: true, Media: "image/*", Also: pictures,
 		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}}
 	a.Handle(pageOp, func(w http.ResponseWriter, r *http.Request) error {
@@ -58,7 +59,7 @@ func pageRoutes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	catalogPages(a, m, s, d, pageOp)
 	komgaPages(a, s, d, pageOp)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/address", ID: "getPageAddress", Tag: "Pages",
-		Summary: "Where the pages of a book are, as templates to fill in", Permission: auth.PagesRead},
+		Summary: "Get URL templates of the pages of a book", Permission: auth.PagesRead},
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*Address, error) {
@@ -88,7 +89,7 @@ func coverRoutes(a *httpapi.API, m *Maker, d Delivery) {
 		{path: "/api/v1/readlists/{id}/thumbnail", id: "getReadListThumbnail", tag: "Collections", what: readLists, permission: auth.ReadListsRead,
 			exists: "select true from collection where tenant_id = app.tenant() and kind = 'books' and id = $1", queries: []string{readListCover}, borrowed: true},
 	} {
-		page.KomgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Cover image", Permission: c.permission, Cookie: true,
+		page.KomgaToo(a, httpapi.Op{Method: "GET", Path: c.path, ID: c.id, Tag: c.tag, Summary: "Get the cover image of a " + strings.ToLower(c.what), Permission: c.permission, Cookie: true,
 			Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				id, err := httpapi.PathID(r)

@@ -36,7 +36,7 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 		}
 		return err
 	}
-	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/{pageNumber}", "opdsPage", "A page image, which becomes the caller's place in the book"
+	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/{pageNumber}", "opdsPage", "Get a page image and record it as the caller's progress in the book"
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
 		if err != nil {
@@ -44,7 +44,7 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 		}
 		return serve(w, r, n, r.URL.Query())
 	})
-	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/stream/{pageNumber}", "opdsPageStream", "The same with pages from 0 (OPDS-PSE)"
+	op.Path, op.ID, op.Summary = "/opds/books/{id}/pages/stream/{pageNumber}", "opdsPageStream", "Get a page image, with pages counted from 0 (OPDS-PSE), and record it as the caller's progress"
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
 		if err != nil {

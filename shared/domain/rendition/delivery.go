@@ -22,12 +22,12 @@ type Delivery interface {
 
 // Address holds the URL templates of a book's pages, with {pageNumber}, {width}, {height} and {format} to fill in.
 type Address struct {
-	Original  string     `json:"original" doc:"Template of the original pages: {pageNumber} from 1"`
-	Resized   string     `json:"resized" doc:"Template of smaller ones: {width} and {height} of sizes, or empty for no bound; {format} of formats"`
-	Sizes     []int      `json:"sizes" doc:"What {width} and {height} may be"`
-	Formats   []string   `json:"formats" doc:"What {format} may be"`
+	Original  string     `json:"original" doc:"URL template of the original pages; {pageNumber} counts from 1"`
+	Resized   string     `json:"resized" doc:"URL template of smaller pages: {width} and {height} are values of sizes, or empty for no limit; {format} is a value of formats"`
+	Sizes     []int      `json:"sizes" doc:"Allowed values of {width} and {height}"`
+	Formats   []string   `json:"formats" doc:"Allowed values of {format}"`
 	PageCount int        `json:"pageCount"`
-	ExpiresAt *time.Time `json:"expiresAt" doc:"Ask again by then; null: never"`
+	ExpiresAt *time.Time `json:"expiresAt" doc:"Time by which to request the templates again; null means never"`
 }
 
 func addressOf(i *page.Index) *Address {

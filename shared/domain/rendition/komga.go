@@ -19,7 +19,7 @@ const pageThumbnail = "300"
 // komgaPages registers the pages at the paths that clients of Komga use. These clients report progress themselves.
 func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
 	op = page.ForKomga(op)
-	op.Summary = "A page image: the original, or converted"
+	op.Summary = "Get a page image: the original or, with convert, a converted one"
 	op.Query = []httpapi.Query{{Name: "convert", Values: []any{imaging.JPEG, imaging.PNG}}, {Name: "zeroBased", Values: []any{"true", "false"}}}
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
@@ -39,7 +39,7 @@ func komgaPages(a *httpapi.API, s *page.Server, d Delivery, op httpapi.Op) {
 		}
 		return servePage(w, r, s, d, n, query, nil)
 	})
-	op.Path, op.ID, op.Summary, op.Query = op.Path+"/thumbnail", "komgaGetPageThumbnail", "A small page image", nil
+	op.Path, op.ID, op.Summary, op.Query = op.Path+"/thumbnail", "komgaGetPageThumbnail", "Get the thumbnail of a page", nil
 	a.Handle(op, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))
 		if err != nil {
@@ -56,7 +56,7 @@ func komgaWanted(a *httpapi.API, m *Maker, d Delivery) {
 		{"collections", "komgaGetWantedCollectionThumbnail", auth.CollectionsRead, wantedSeriesCover},
 		{"readlists", "komgaGetWantedReadListThumbnail", auth.ReadListsRead, wantedBookCover},
 	} {
-		a.Handle(httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/" + c.path + "/want-to-read/thumbnail", ID: c.id, Tag: "Komga-compatible", Summary: "Cover image",
+		a.Handle(httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/" + c.path + "/want-to-read/thumbnail", ID: c.id, Tag: "Komga-compatible", Summary: "Get the cover image of the caller's want-to-read list",
 			Permission: c.permission, Prefixed: true, Cookie: true, Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
 				return showCover(w, r, m, d, "List", "select $1::uuid is not null", []string{c.query}, uuid.Nil, true)

@@ -23,7 +23,7 @@ type IDInput struct {
 // TermInput names a genre or tag of a series or book.
 type TermInput struct {
 	IDInput
-	TermID uuid.UUID `path:"termId" format:"uuid" doc:"Of the genre or tag"`
+	TermID uuid.UUID `path:"termId" format:"uuid" doc:"Id of the genre or tag"`
 }
 
 // ListInput names a series or book whose genres or tags are listed.
@@ -50,18 +50,18 @@ type TagsBody struct {
 // Changes are names to add to and remove from several series or books.
 type Changes struct {
 	Add    []string `json:"add,omitempty" maxItems:"200"`
-	Remove []string `json:"remove,omitempty" maxItems:"200" doc:"Before what is added"`
+	Remove []string `json:"remove,omitempty" maxItems:"200" doc:"Names to remove, before others are added"`
 }
 
 // ChangeBody changes several series.
 type ChangeBody struct {
-	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Ids that no series has are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 	Changes
 }
 
 // BookChangeBody changes several books.
 type BookChangeBody struct {
-	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Ids that no book has are left out"`
+	BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"100" doc:"Unknown ids are ignored"`
 	Changes
 }
 
@@ -100,7 +100,7 @@ var operation = httpapi.Group{Path: "/api/v1", Tag: "Genres and tags"}.Op
 
 // routes registers the operations on a kind across all owners.
 func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, cleanUp, remove string) {
-	httpapi.Register(a, operation("GET", "/"+k.plural, list, "The "+k.plural+" that series or books have, by name", auth.SeriesRead).Ahead(),
+	httpapi.Register(a, operation("GET", "/"+k.plural, list, "List the "+k.plural+" of series and books by name", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -108,12 +108,12 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, clean
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", cleanUp, "Remove the "+k.plural+" that neither a series nor a book has any more", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", cleanUp, "Delete the "+k.plural+" that no series and no book has any more", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) {
 			names, err := k.clean(ctx, d)
 			return &Cleaned{len(names), append([]string{}, names...)}, err
 		})
-	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", remove, "Take it from every series and book; a file that names it brings it back", auth.SystemAdmin),
+	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", remove, "Delete a "+k.table+" and remove it from all series and books; files that name it add it again", auth.SystemAdmin),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			met, err := k.remove(ctx, d, in.ID)
 			if err == nil {
@@ -125,7 +125,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, clean
 
 // changing registers the operation that changes several owners; said returns the content of its body.
 func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
-	httpapi.Register(a, operation("POST", "/"+s.Path+"/bulk/"+s.plural, id, "Give several "+s.Path+" "+s.plural+", and take others from them", s.Writing),
+	httpapi.Register(a, operation("POST", "/"+s.Path+"/bulk/"+s.plural, id, "Add "+s.plural+" to several "+s.Path+" and remove others", s.Writing),
 		func(ctx context.Context, in *struct{ Body T }) (*book.BulkChanged, error) {
 			ids, changes := said(in.Body)
 			more, err := clean("add", changes.Add)
@@ -151,7 +151,7 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 // routes registers the operations on one owner.
 func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, remove string) {
 	at, one := "/"+s.Path+"/{id}/"+s.plural, "a "+s.Table
-	httpapi.Register(a, operation("GET", at, list, "The "+s.plural+" of "+one+", by name", s.Reading).Ahead(),
+	httpapi.Register(a, operation("GET", at, list, "List the "+s.plural+" of "+one+" by name", s.Reading).Ahead(),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[book.Term], error) {
 			terms, err := s.of(ctx, d, in.ID)
 			if err != nil {
@@ -159,7 +159,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 			}
 			return httpapi.All(ctx, in.Paging, terms), nil
 		})
-	adding := operation("POST", at, add, "Give "+one+" one more; the same again changes nothing", s.Writing)
+	adding := operation("POST", at, add, "Add a "+s.table+" to "+one+"; adding an existing one changes nothing", s.Writing)
 	adding.Status = 201
 	httpapi.Register(a, adding,
 		func(ctx context.Context, in *struct {
@@ -175,7 +175,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 			}
 			return out, err
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{termId}", remove, "Take one from "+one, s.Writing),
+	httpapi.Register(a, operation("DELETE", at+"/{termId}", remove, "Remove a "+s.table+" from "+one, s.Writing),
 		func(ctx context.Context, in *TermInput) (*httpapi.None, error) {
 			met, err := s.drop(ctx, d, in.ID, in.TermID)
 			if err == nil {
@@ -188,7 +188,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 // replacing registers the operation that sets all names of an owner.
 func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, names func(T) []string) {
 	httpapi.Register(a, operation("PUT", "/"+s.Path+"/{id}/"+s.plural, id,
-		"Give a "+s.Table+" just these "+s.plural+"; lock them where what files name shall not be added again", s.Writing),
+		"Replace the "+s.plural+" of a "+s.Table+"; lock them to keep files from adding others again", s.Writing),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body T

@@ -2,6 +2,7 @@ package wanted
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -19,10 +20,10 @@ type IDInput struct {
 // Routes registers the operations on the caller's want-to-read list.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Path: "/api/v1/want-to-read", Tag: "Want to read"}.For(auth.BooksRead)
-	httpapi.Register(a, op("GET", "", "listWanted", "What the caller wants to read"),
+	httpapi.Register(a, op("GET", "", "listWanted", "List the caller's want-to-read list"),
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
-			Sort string `query:"sort" enum:"newest,oldest,custom" default:"newest" doc:"By when it was added, or in the caller's own order"`
+			Sort string `query:"sort" enum:"newest,oldest,custom" default:"newest" doc:"Sort order: newest and oldest by time of addition, custom by the caller's own order"`
 		}) (*httpapi.Page[Entry], error) {
 			page, total, err := list(ctx, d, in.Sort, in.Limit(), in.Offset())
 			if err != nil {
@@ -30,7 +31,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	one := op("POST", "", "addWanted", "Want to read a series or a book; the same again changes nothing")
+	one := op("POST", "", "addWanted", "Add a series or book to the caller's want-to-read list; adding an existing one changes nothing")
 	one.Status = 201
 	httpapi.Register(a, one,
 		func(ctx context.Context, in *struct{ Body Item }) (*Entry, error) {
@@ -39,14 +40,14 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return add(ctx, d, in.Body)
 		})
-	httpapi.Register(a, op("POST", "/bulk", "addAllWanted", "Want to read several series and books"),
+	httpapi.Register(a, op("POST", "/bulk", "addAllWanted", "Add several series and books to the caller's want-to-read list"),
 		func(ctx context.Context, in *struct{ Body Items }) (*Added, error) {
 			return addAll(ctx, d, in.Body)
 		})
-	httpapi.Register(a, op("PUT", "/order", "orderWanted", "Put what the caller wants to read into an order of their own"),
+	httpapi.Register(a, op("PUT", "/order", "orderWanted", "Reorder the caller's want-to-read list"),
 		func(ctx context.Context, in *struct {
 			Body struct {
-				IDs []uuid.UUID `json:"ids" nullable:"false" maxItems:"10000" doc:"Of entries, the first to read first; what is not named follows in the order it has. Ids that no entry has are left out"`
+				IDs []uuid.UUID `json:"ids" nullable:"false" maxItems:"10000" doc:"Ids of entries in the wanted order; entries that are not listed follow in their current order; unknown ids are ignored"`
 			}
 		}) (*httpapi.None, error) {
 			return nil, order(ctx, d, in.Body.IDs)
@@ -54,7 +55,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	for _, k := range []struct{ path, id, what, column string }{
 		{"series", "removeWantedSeries", "Series", "series_id"}, {"books", "removeWantedBook", "Book", "book_id"},
 	} {
-		httpapi.Register(a, op("DELETE", "/"+k.path+"/{id}", k.id, "Want to read it no longer, if the caller did"),
+		httpapi.Register(a, op("DELETE", "/"+k.path+"/{id}", k.id, "Remove a "+strings.ToLower(k.what)+" from the caller's want-to-read list, if it is on it"),
 			func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 				return nil, remove(ctx, d, k.what, k.column, in.ID)
 			})

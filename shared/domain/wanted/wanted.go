@@ -10,15 +10,15 @@ import (
 type Entry struct {
 	ID       uuid.UUID  `json:"id" db:"id"`
 	ItemType string     `json:"itemType" db:"item_type" enum:"series,book"`
-	SeriesID *uuid.UUID `json:"seriesId" db:"series_id" doc:"Of a series; null of a book"`
-	BookID   *uuid.UUID `json:"bookId" db:"book_id" doc:"Of a book; null of a series"`
+	SeriesID *uuid.UUID `json:"seriesId" db:"series_id" doc:"Id of the series; null for a book"`
+	BookID   *uuid.UUID `json:"bookId" db:"book_id" doc:"Id of the book; null for a series"`
 	AddedAt  time.Time  `json:"addedAt" db:"added_at"`
 }
 
 // Item is a series or book to add.
 type Item struct {
-	SeriesID *uuid.UUID `json:"seriesId,omitempty" format:"uuid" nullable:"true" doc:"Either this or bookId"`
-	BookID   *uuid.UUID `json:"bookId,omitempty" format:"uuid" nullable:"true" doc:"Either this or seriesId"`
+	SeriesID *uuid.UUID `json:"seriesId,omitempty" format:"uuid" nullable:"true" doc:"Exactly one of seriesId and bookId is required"`
+	BookID   *uuid.UUID `json:"bookId,omitempty" format:"uuid" nullable:"true" doc:"Exactly one of seriesId and bookId is required"`
 }
 
 // Items are series and books to add; unknown ids are ignored.
