@@ -56,9 +56,9 @@ type HealthAnswer struct {
 // Failures is a page of a plugin's failures, with their count within the window that can disable it.
 type Failures struct {
 	httpapi.Page[Failure]
-	WindowFailures int64 `json:"windowFailures" doc:"Within the window"`
+	WindowFailures int64 `json:"windowFailures" doc:"Number of failures within the window"`
 	WindowSeconds  int64 `json:"windowSeconds"`
-	Threshold      int32 `json:"threshold" doc:"So many within the window disable the plugin"`
+	Threshold      int32 `json:"threshold" doc:"Number of failures within the window that disables the plugin"`
 }
 
 // service holds the dependencies of the operations.
@@ -99,7 +99,7 @@ func (s *service) done(ctx context.Context, what string, id uuid.UUID, err error
 }
 
 func (s *service) adminRoutes(a *httpapi.API) {
-	httpapi.Register(a, administration("GET", "", "listPlugins", "Plugins by name"),
+	httpapi.Register(a, administration("GET", "", "listPlugins", "List the plugins by name"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Plugin], error) {
 			page, total, err := list(ctx, s.Database, in.Limit(), in.Offset())
 			if err != nil {
@@ -107,12 +107,12 @@ func (s *service) adminRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	create := administration("POST", "", "createPlugin", "Add a plugin; one that is enabled is asked at once whether it answers")
+	create := administration("POST", "", "createPlugin", "Create a plugin; an enabled one is tested at once")
 	create.Status = 201
 	httpapi.Register(a, create, func(ctx context.Context, in *struct{ Body NewBody }) (*Status, error) { return s.create(ctx, &in.Body) })
-	httpapi.Register(a, administration("GET", "/{id}", "getPlugin", "A plugin"),
+	httpapi.Register(a, administration("GET", "/{id}", "getPlugin", "Get a plugin"),
 		func(ctx context.Context, in *IDInput) (*Plugin, error) { return get(ctx, s.Database, in.ID) })
-	httpapi.Register(a, administration("PATCH", "/{id}", "updatePlugin", "Change what is sent of a plugin"),
+	httpapi.Register(a, administration("PATCH", "/{id}", "updatePlugin", "Update a plugin; fields that are not sent stay unchanged"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body Fields
@@ -125,7 +125,7 @@ func (s *service) adminRoutes(a *httpapi.API) {
 			})
 			return p, s.done(ctx, "updated", in.ID, err)
 		})
-	httpapi.Register(a, administration("DELETE", "/{id}", "deletePlugin", "Delete a plugin; what it has said of series and books stays"),
+	httpapi.Register(a, administration("DELETE", "/{id}", "deletePlugin", "Delete a plugin; metadata that it provided for series and books is kept"),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, s.done(ctx, "deleted", in.ID, remove(ctx, s.Database, in.ID))
 		})
@@ -188,7 +188,7 @@ func (s *service) checked(ctx context.Context, p *runnable, message string) (*St
 }
 
 func (s *service) stateRoutes(a *httpapi.API) {
-	httpapi.Register(a, administration("POST", "/{id}/enable", "enablePlugin", "Enable a plugin, and ask it whether it answers"),
+	httpapi.Register(a, administration("POST", "/{id}/enable", "enablePlugin", "Enable a plugin and test whether it responds"),
 		func(ctx context.Context, in *IDInput) (*Status, error) {
 			p, err := db.Get[runnable](ctx, s.Database, "update plugin p set "+enabling+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+
 				columns+", p.credentials, p.tenant_id", in.ID)
@@ -201,17 +201,17 @@ func (s *service) stateRoutes(a *httpapi.API) {
 			return s.checked(ctx, p, "The plugin is enabled")
 		})
 	for _, c := range []struct{ path, id, summary, set, event, message string }{
-		{path: "/{id}/disable", id: "disablePlugin", summary: "Disable a plugin: it is not asked any more", set: disabling, event: "disabled", message: "The plugin is disabled"},
-		{path: "/{id}/reset", id: "resetPlugin", summary: "Forget that a plugin has failed; its failures stay listed", set: resetting, event: "updated", message: "The failures are forgotten"},
+		{path: "/{id}/disable", id: "disablePlugin", summary: "Disable a plugin; it receives no more requests", set: disabling, event: "disabled", message: "The plugin is disabled"},
+		{path: "/{id}/reset", id: "resetPlugin", summary: "Reset the failure state of a plugin; its failures stay listed", set: resetting, event: "updated", message: "The failures are forgotten"},
 	} {
 		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *IDInput) (*Status, error) {
 			p, err := change(ctx, s.Database, in.ID, c.set)
 			return &Status{Plugin: p, Message: c.message}, s.done(ctx, c.event, in.ID, err)
 		})
 	}
-	httpapi.Register(a, administration("POST", "/{id}/test", "testPlugin", "Ask a plugin whether it answers, also one that is disabled"),
+	httpapi.Register(a, administration("POST", "/{id}/test", "testPlugin", "Test whether a plugin responds; works for disabled plugins, too"),
 		func(ctx context.Context, in *IDInput) (*TestResult, error) { return s.test(ctx, in.ID) })
-	httpapi.Register(a, administration("GET", "/{id}/health", "getPluginHealth", "How a plugin does"),
+	httpapi.Register(a, administration("GET", "/{id}/health", "getPluginHealth", "Get the health of a plugin"),
 		func(ctx context.Context, in *IDInput) (*HealthAnswer, error) {
 			p, err := get(ctx, s.Database, in.ID)
 			if err != nil {
@@ -220,7 +220,7 @@ func (s *service) stateRoutes(a *httpapi.API) {
 			return &HealthAnswer{Health{PluginID: p.ID, Name: p.Name, Enabled: p.Enabled, HealthStatus: p.HealthStatus, FailureCount: p.FailureCount,
 				DisabledReason: p.DisabledReason, LastFailureAt: p.LastFailureAt, LastSuccessAt: p.LastSuccessAt}}, nil
 		})
-	httpapi.Register(a, administration("GET", "/{id}/failures", "listPluginFailures", "What went wrong with a plugin in the last 30 days, the latest first"),
+	httpapi.Register(a, administration("GET", "/{id}/failures", "listPluginFailures", "List the failures of a plugin in the last 30 days, latest first"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -29,14 +29,14 @@ type SeriesInput struct {
 // PreviewBody names an item of a plugin.
 type PreviewBody struct {
 	PluginID   uuid.UUID `json:"pluginId" format:"uuid"`
-	ExternalID string    `json:"externalId" minLength:"1" maxLength:"500" doc:"What the plugin calls it"`
+	ExternalID string    `json:"externalId" minLength:"1" maxLength:"500" doc:"The plugin's id of the item"`
 }
 
 // ApplyBody names the item and the fields to write.
 type ApplyBody struct {
 	PreviewBody
-	Fields []string `json:"fields,omitempty" nullable:"true" maxItems:"100" doc:"Only these, by the names that a preview has; null is all"`
-	DryRun bool     `json:"dryRun,omitempty" doc:"Write nothing, and say what would be written"`
+	Fields []string `json:"fields,omitempty" nullable:"true" maxItems:"100" doc:"Names of the fields to write, as in a preview; null means all"`
+	DryRun bool     `json:"dryRun,omitempty" doc:"Write nothing and return what would be written"`
 }
 
 // Preview says per field what applying would do.
@@ -80,7 +80,7 @@ type Applied struct {
 	Message       string    `json:"message"`
 	AppliedFields []string  `json:"appliedFields" nullable:"false"`
 	SkippedFields []Skipped `json:"skippedFields" nullable:"false"`
-	DryRunReport  *Report   `json:"dryRunReport" doc:"Of a dry run"`
+	DryRunReport  *Report   `json:"dryRunReport" doc:"Set only for a dry run"`
 
 	externalURL *string
 }
@@ -188,7 +188,7 @@ func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, 
 
 func (s *service) seriesRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/series/{id}/metadata", Tag: "Plugins"}.For(auth.SeriesWrite)
-	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "What a plugin says of a series, and what would become of each field"),
+	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "Preview the metadata of a plugin for a series, with the effect on each field"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body PreviewBody
@@ -205,7 +205,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			m.ExternalID = in.Body.ExternalID
 			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &writes{})), nil
 		})
-	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Write what a plugin says of a series into fields that it may write and nobody has locked"),
+	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Apply the metadata of a plugin to a series; locked fields and fields without permission are skipped"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body ApplyBody
@@ -221,7 +221,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			s.tellSeries(ctx, p, d, out)
 			return out, nil
 		})
-	search := op("GET", "/search-title", "getSeriesSearchTitle", "What a plugin would be asked for to find a series")
+	search := op("GET", "/search-title", "getSeriesSearchTitle", "Get the search text that a plugin would receive for a series")
 	search.Permission = auth.SeriesRead
 	httpapi.Register(a, search, func(ctx context.Context, in *struct {
 		SeriesInput
@@ -307,8 +307,8 @@ func (r *Runner) tellSeries(ctx context.Context, p *runnable, d *series.Details,
 // SearchTitle is the search text that a plugin would get.
 type SearchTitle struct {
 	OriginalTitle string `json:"originalTitle"`
-	SearchTitle   string `json:"searchTitle" doc:"After the plugin's searchQueryTemplate and searchPreprocessingRules"`
-	RulesApplied  int    `json:"rulesApplied" doc:"That have changed it"`
+	SearchTitle   string `json:"searchTitle" doc:"Search text after the plugin's searchQueryTemplate and searchPreprocessingRules"`
+	RulesApplied  int    `json:"rulesApplied" doc:"Number of rules that changed the search text"`
 }
 
 func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*SearchTitle, error) {

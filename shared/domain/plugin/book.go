@@ -263,7 +263,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/metadata" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.BooksWrite}
 	}
-	httpapi.Register(a, op("/preview", "previewBookMetadata", "What a plugin says of a book, and what would become of each field"),
+	httpapi.Register(a, op("/preview", "previewBookMetadata", "Preview the metadata of a plugin for a book, with the effect on each field"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body PreviewBody
@@ -280,7 +280,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 			m.ExternalID = in.Body.ExternalID
 			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &bookWrites{})), nil
 		})
-	httpapi.Register(a, op("/apply", "applyBookMetadata", "Write what a plugin says of a book into fields that it may write and nobody has locked"),
+	httpapi.Register(a, op("/apply", "applyBookMetadata", "Apply the metadata of a plugin to a book; locked fields and fields without permission are skipped"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body ApplyBody

@@ -61,7 +61,7 @@ func (v *Variables) UnmarshalJSON(data []byte) error {
 func (Variables) Schema(huma.Registry) *huma.Schema {
 	most, longest, longestName := maxVariables, maxVariableValue, maxVariableName
 	value := &huma.Schema{Type: huma.TypeString, MaxLength: &longest}
-	return &huma.Schema{Description: "Values by name, or a list of {key, value}", Extensions: map[string]any{"oneOf": []*huma.Schema{
+	return &huma.Schema{Description: "An object that maps names to values, or a list of {key, value}", Extensions: map[string]any{"oneOf": []*huma.Schema{
 		{Type: huma.TypeObject, AdditionalProperties: value, MaxProperties: &most},
 		{Type: huma.TypeArray, MaxItems: &most, Items: &huma.Schema{Type: huma.TypeObject, Required: []string{"key", "value"},
 			Properties: map[string]*huma.Schema{"key": {Type: huma.TypeString, MaxLength: &longestName}, "value": value}}},
@@ -73,26 +73,26 @@ func (Variables) Schema(huma.Registry) *huma.Schema {
 type Fields struct {
 	DisplayName              httpapi.Optional[string]              `json:"displayName,omitempty" maxLength:"200"`
 	Description              httpapi.Optional[string]              `json:"description,omitempty" maxLength:"5000"`
-	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" doc:"One that the operator of the installation allows (PLUGIN_COMMANDS)"`
+	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" doc:"Must be allowed by the operator of the installation (PLUGIN_COMMANDS)"`
 	Args                     httpapi.Optional[[]string]            `json:"args,omitempty" maxItems:"100"`
-	WorkingDirectory         httpapi.Optional[string]              `json:"workingDirectory,omitempty" maxLength:"1000" doc:"An absolute path where plugins run; null is the plugin's data folder"`
+	WorkingDirectory         httpapi.Optional[string]              `json:"workingDirectory,omitempty" maxLength:"1000" doc:"Absolute path where plugins run; null means the plugin's data folder"`
 	Env                      httpapi.Optional[Variables]           `json:"env,omitempty"`
-	Config                   httpapi.Optional[json.RawMessage]     `json:"config,omitempty" doc:"An object; is given to the plugin as it is"`
+	Config                   httpapi.Optional[json.RawMessage]     `json:"config,omitempty" doc:"An object; passed to the plugin unchanged"`
 	CredentialDelivery       httpapi.Optional[string]              `json:"credentialDelivery,omitempty" enum:"env,init_message,both"`
-	Credentials              httpapi.Optional[json.RawMessage]     `json:"credentials,omitempty" doc:"An object of texts; null and {} remove them. They are never shown"`
+	Credentials              httpapi.Optional[json.RawMessage]     `json:"credentials,omitempty" doc:"An object with string values; null and {} remove the credentials. They are never returned"`
 	LibraryIDs               httpapi.Optional[[]uuid.UUID]         `json:"libraryIds,omitempty" maxItems:"1000"`
 	Scopes                   httpapi.Optional[[]string]            `json:"scopes,omitempty" maxItems:"100"`
 	Permissions              httpapi.Optional[[]string]            `json:"permissions,omitempty" maxItems:"100"`
 	MetadataTargets          httpapi.Optional[[]string]            `json:"metadataTargets,omitempty" maxItems:"2"`
 	UseExistingExternalID    httpapi.Optional[bool]                `json:"useExistingExternalId,omitempty"`
-	AutoMatchConditions      httpapi.Optional[json.RawMessage]     `json:"autoMatchConditions,omitempty" doc:"mode (all or any) and rules"`
-	SearchQueryTemplate      httpapi.Optional[string]              `json:"searchQueryTemplate,omitempty" maxLength:"2000" doc:"Makes of a series what is searched for, for example {{metadata.title}} {{metadata.year}}"`
-	SearchPreprocessingRules httpapi.Optional[[]library.TitleRule] `json:"searchPreprocessingRules,omitempty" maxItems:"50" doc:"Regular expressions that change what is searched for, as titlePreprocessingRules of libraries"`
+	AutoMatchConditions      httpapi.Optional[json.RawMessage]     `json:"autoMatchConditions,omitempty" doc:"An object with mode (all or any) and rules"`
+	SearchQueryTemplate      httpapi.Optional[string]              `json:"searchQueryTemplate,omitempty" maxLength:"2000" doc:"Template for the search text of a series, for example {{metadata.title}} {{metadata.year}}"`
+	SearchPreprocessingRules httpapi.Optional[[]library.TitleRule] `json:"searchPreprocessingRules,omitempty" maxItems:"50" doc:"Regular expressions that change the search text, like titlePreprocessingRules of libraries"`
 	InternalConfig           httpapi.Optional[Internal]            `json:"internalConfig,omitempty"`
 	RateLimit                httpapi.Optional[int32]               `json:"rateLimitRequestsPerMinute,omitempty" minimum:"1" maximum:"100000"`
 	RequestTimeout           httpapi.Optional[int32]               `json:"requestTimeoutSeconds,omitempty" minimum:"1" maximum:"600"`
 	LogLevel                 httpapi.Optional[string]              `json:"logLevel,omitempty" enum:"error,warn,info,debug"`
-	SyncCronSchedule         httpapi.Optional[string]              `json:"syncCronSchedule,omitempty" maxLength:"100" doc:"Of a plugin of the type user only"`
+	SyncCronSchedule         httpapi.Optional[string]              `json:"syncCronSchedule,omitempty" maxLength:"100" doc:"Only for plugins of type user"`
 }
 
 // NewBody is a plugin to add.

@@ -21,9 +21,9 @@ type Job struct {
 	ID             uuid.UUID  `json:"id" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
 	Name           string     `json:"name" db:"name"`
-	Enabled        bool       `json:"enabled" db:"enabled" doc:"It runs by its schedule"`
-	CronSchedule   string     `json:"cronSchedule" db:"cron_schedule" doc:"Cron with 5 fields, or 6 with seconds"`
-	Timezone       *string    `json:"timezone" db:"timezone" doc:"IANA time zone; null is that of the setting scheduler.timezone"`
+	Enabled        bool       `json:"enabled" db:"enabled" doc:"Whether the job runs on its schedule"`
+	CronSchedule   string     `json:"cronSchedule" db:"cron_schedule" doc:"Cron expression with 5 fields, or 6 with seconds"`
+	Timezone       *string    `json:"timezone" db:"timezone" doc:"IANA time zone; null means the setting scheduler.timezone"`
 	Config         JobConfig  `json:"config" db:"config"`
 	LastRunAt      *time.Time `json:"lastRunAt" db:"last_run_at"`
 	LastRunStatus  *string    `json:"lastRunStatus" db:"last_run_status" enum:"pending,running,completed,failed,cancelled"`
@@ -45,15 +45,15 @@ const refreshType = "metadata_refresh"
 // JobConfig says what a job requests from which plugin.
 type JobConfig struct {
 	Type                      string   `json:"type" enum:"metadata_refresh"`
-	Provider                  string   `json:"provider" minLength:"1" maxLength:"110" doc:"The name of a plugin, also with plugin: before it" example:"plugin:example"`
-	Scope                     string   `json:"scope" required:"false" enum:"series_only,books_only,series_and_books" doc:"series_only where absent"`
-	FieldGroups               []string `json:"fieldGroups" required:"false" nullable:"true" maxItems:"50" doc:"Of series: see /library-jobs/metadata-refresh/field-groups. Without groups and extra fields it is all fields"`
-	ExtraFields               []string `json:"extraFields" required:"false" nullable:"true" maxItems:"100" doc:"Of series, by the names that a preview has"`
+	Provider                  string   `json:"provider" minLength:"1" maxLength:"110" doc:"Name of a plugin, with or without the prefix plugin:" example:"plugin:example"`
+	Scope                     string   `json:"scope" required:"false" enum:"series_only,books_only,series_and_books" doc:"Defaults to series_only"`
+	FieldGroups               []string `json:"fieldGroups" required:"false" nullable:"true" maxItems:"50" doc:"Field groups of series, see /library-jobs/metadata-refresh/field-groups. Without groups and extra fields, all fields are included"`
+	ExtraFields               []string `json:"extraFields" required:"false" nullable:"true" maxItems:"100" doc:"Further fields of series, by their names in a preview"`
 	BookFieldGroups           []string `json:"bookFieldGroups" required:"false" nullable:"true" maxItems:"50"`
 	BookExtraFields           []string `json:"bookExtraFields" required:"false" nullable:"true" maxItems:"100"`
-	ExistingSourceIDsOnly     bool     `json:"existingSourceIdsOnly" required:"false" doc:"Only what has an id of the plugin already; nothing is searched for"`
-	SkipRecentlySyncedWithinS int32    `json:"skipRecentlySyncedWithinS" required:"false" minimum:"0" maximum:"315360000" doc:"Seconds; 0 skips nothing"`
-	MaxConcurrency            int32    `json:"maxConcurrency" required:"false" minimum:"1" maximum:"16" doc:"Requests to the plugin at once; 4 where absent"`
+	ExistingSourceIDsOnly     bool     `json:"existingSourceIdsOnly" required:"false" doc:"Include only series and books that already have an id of the plugin; nothing is searched for"`
+	SkipRecentlySyncedWithinS int32    `json:"skipRecentlySyncedWithinS" required:"false" minimum:"0" maximum:"315360000" doc:"Skip series and books synced within this many seconds; 0 skips none"`
+	MaxConcurrency            int32    `json:"maxConcurrency" required:"false" minimum:"1" maximum:"16" doc:"Maximum number of concurrent requests to the plugin; defaults to 4"`
 }
 
 // UnmarshalJSON accepts both spellings of the names.
@@ -148,10 +148,10 @@ func (c *JobConfig) settle(at string, bad *check) {
 
 // NewJob is a job to add.
 type NewJob struct {
-	Name         *string   `json:"name,omitempty" nullable:"true" maxLength:"200" doc:"null is one made of the plugin's"`
+	Name         *string   `json:"name,omitempty" nullable:"true" maxLength:"200" doc:"Null means a name derived from the plugin's name"`
 	CronSchedule string    `json:"cronSchedule" minLength:"1" maxLength:"200"`
 	Timezone     *string   `json:"timezone,omitempty" nullable:"true" maxLength:"100"`
-	Enabled      *bool     `json:"enabled,omitempty" nullable:"true" doc:"true where absent"`
+	Enabled      *bool     `json:"enabled,omitempty" nullable:"true" doc:"Defaults to true"`
 	Config       JobConfig `json:"config"`
 }
 
@@ -168,7 +168,7 @@ func (n *NewJob) job(library uuid.UUID) (*Job, error) {
 // JobChange changes a job; config is replaced as a whole.
 type JobChange struct {
 	Name         httpapi.Optional[string]    `json:"name,omitempty" maxLength:"200"`
-	CronSchedule httpapi.Optional[string]    `json:"cronSchedule,omitempty" minLength:"1" maxLength:"200" doc:"null leaves it as it is, as of enabled and config"`
+	CronSchedule httpapi.Optional[string]    `json:"cronSchedule,omitempty" minLength:"1" maxLength:"200" doc:"Null leaves the value unchanged; the same applies to enabled and config"`
 	Timezone     httpapi.Optional[string]    `json:"timezone,omitempty" maxLength:"100"`
 	Enabled      httpapi.Optional[bool]      `json:"enabled,omitempty"`
 	Config       httpapi.Optional[JobConfig] `json:"config,omitempty"`

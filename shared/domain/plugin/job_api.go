@@ -14,7 +14,7 @@ import (
 
 // JobInput names a job of a library.
 type JobInput struct {
-	ID    uuid.UUID `path:"id" format:"uuid" doc:"Of the library"`
+	ID    uuid.UUID `path:"id" format:"uuid" doc:"Id of the library"`
 	JobID uuid.UUID `path:"jobId" format:"uuid"`
 }
 
@@ -25,11 +25,11 @@ func (s *service) jobRoutes(a *httpapi.API) {
 	writing := func(method, path, id, summary string) httpapi.Op { // a job covers all of the library
 		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.ForAll()
 	}
-	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "The names for several fields of metadata that a job may have"),
+	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "List the field groups that a metadata refresh job can use"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[FieldGroup], error) {
 			return httpapi.All(ctx, in.Paging, fieldGroups), nil
 		})
-	httpapi.Register(a, reading("/libraries/{id}/jobs", "listLibraryJobs", "The jobs of a library, the oldest first"),
+	httpapi.Register(a, reading("/libraries/{id}/jobs", "listLibraryJobs", "List the jobs of a library, oldest first"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			httpapi.Paging
@@ -40,9 +40,9 @@ func (s *service) jobRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, reading("/libraries/{id}/jobs/{jobId}", "getLibraryJob", "A job, and how it went last"),
+	httpapi.Register(a, reading("/libraries/{id}/jobs/{jobId}", "getLibraryJob", "Get a job with the result of its last run"),
 		func(ctx context.Context, in *JobInput) (*Job, error) { return getJob(ctx, s.Database, in.ID, in.JobID) })
-	create := writing("POST", "", "createLibraryJob", "Add a job that asks a plugin for the current metadata of what is in the library, by a schedule")
+	create := writing("POST", "", "createLibraryJob", "Create a scheduled job that refreshes the metadata of a library from a plugin")
 	create.Status = 201
 	httpapi.Register(a, create, func(ctx context.Context, in *struct {
 		SeriesInput
@@ -54,7 +54,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 		}
 		return addJob(ctx, s.Database, j)
 	})
-	httpapi.Register(a, writing("PATCH", "/{jobId}", "updateLibraryJob", "Change what is sent of a job; a run that has begun goes on as it began"),
+	httpapi.Register(a, writing("PATCH", "/{jobId}", "updateLibraryJob", "Update a job; fields that are not sent and a run in progress stay unchanged"),
 		func(ctx context.Context, in *struct {
 			JobInput
 			Body JobChange
@@ -64,7 +64,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 			}
 			return changeJob(ctx, s.Database, in.ID, in.JobID, &in.Body)
 		})
-	httpapi.Register(a, writing("DELETE", "/{jobId}", "deleteLibraryJob", "Delete a job, and end its run"),
+	httpapi.Register(a, writing("DELETE", "/{jobId}", "deleteLibraryJob", "Delete a job and cancel its run"),
 		func(ctx context.Context, in *JobInput) (*httpapi.None, error) {
 			told, err := removeJob(ctx, s.Database, in.ID, in.JobID)
 			if err == nil && len(told) > 0 {
@@ -72,9 +72,9 @@ func (s *service) jobRoutes(a *httpapi.API) {
 			}
 			return nil, err
 		})
-	httpapi.Register(a, writing("POST", "/{jobId}/run-now", "runLibraryJob", "Run a job now, also one that is not enabled"),
+	httpapi.Register(a, writing("POST", "/{jobId}/run-now", "runLibraryJob", "Run a job now; works for disabled jobs, too"),
 		func(ctx context.Context, in *JobInput) (*task.Started, error) { return s.runNow(ctx, in.ID, in.JobID) })
-	httpapi.Register(a, writing("POST", "/{jobId}/dry-run", "tryLibraryJob", "Ask the plugin about a few of what the job would ask about, and tell what would be written"),
+	httpapi.Register(a, writing("POST", "/{jobId}/dry-run", "tryLibraryJob", "Dry-run a job: request a sample from the plugin and return what would be written"),
 		func(ctx context.Context, in *struct {
 			JobInput
 			Body *DryRunBody `required:"false"`

@@ -17,17 +17,17 @@ import (
 
 // DryRunBody configures a dry run.
 type DryRunBody struct {
-	ConfigOverride *JobConfig `json:"configOverride,omitempty" doc:"Instead of the job's"`
-	SampleSize     *int32     `json:"sampleSize,omitempty" nullable:"true" minimum:"1" maximum:"20" doc:"5 where absent"`
+	ConfigOverride *JobConfig `json:"configOverride,omitempty" doc:"Used instead of the job's config"`
+	SampleSize     *int32     `json:"sampleSize,omitempty" nullable:"true" minimum:"1" maximum:"20" doc:"Defaults to 5"`
 }
 
 // DryRun is what a job would do.
 type DryRun struct {
-	TotalEligible            int64   `json:"totalEligible" doc:"Series and books that it would ask about; where more than 500 series have no id of the plugin and automatic matching has conditions, how many meet them is estimated from 500 of these"`
+	TotalEligible            int64   `json:"totalEligible" doc:"Number of series and books that the job would request; if more than 500 series have no id of the plugin and auto-matching has conditions, the number that meets them is estimated from 500 of these series"`
 	EstSkippedNoID           int64   `json:"estSkippedNoId"`
 	EstSkippedRecentlySynced int64   `json:"estSkippedRecentlySynced"`
-	EstSkippedConditions     int64   `json:"estSkippedConditions" doc:"That the conditions of automatic matching leave out, of the library or of the plugin"`
-	PlanFailure              *string `json:"planFailure" doc:"Why it can ask about nothing"`
+	EstSkippedConditions     int64   `json:"estSkippedConditions" doc:"Number of items excluded by the auto-match conditions of the library or the plugin"`
+	PlanFailure              *string `json:"planFailure" doc:"Why the job cannot request anything"`
 	Sample                   []Delta `json:"sample" nullable:"false"`
 }
 
@@ -35,10 +35,10 @@ type DryRun struct {
 type Delta struct {
 	SeriesID   uuid.UUID             `json:"seriesId"`
 	SeriesName string                `json:"seriesName"`
-	BookID     *uuid.UUID            `json:"bookId" doc:"null of a series"`
+	BookID     *uuid.UUID            `json:"bookId" doc:"Null for a series"`
 	BookTitle  *string               `json:"bookTitle"`
 	Changes    map[string]ValueDelta `json:"changes" nullable:"false"`
-	Skipped    []Skipped             `json:"skipped" nullable:"false" doc:"The field * is all of them"`
+	Skipped    []Skipped             `json:"skipped" nullable:"false" doc:"The field * stands for all fields"`
 }
 
 // ValueDelta is a value before and after.

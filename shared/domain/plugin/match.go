@@ -50,12 +50,12 @@ type SearchDetail struct {
 // MatchBody names the plugin to match a series with.
 type MatchBody struct {
 	PluginID uuid.UUID `json:"pluginId" format:"uuid"`
-	Query    *string   `json:"query,omitempty" maxLength:"500" nullable:"true" doc:"Search for this instead of the title"`
+	Query    *string   `json:"query,omitempty" maxLength:"500" nullable:"true" doc:"Search text to use instead of the title"`
 }
 
 // Matched is the result of a match.
 type Matched struct {
-	Success       bool          `json:"success" doc:"The plugin knows the series"`
+	Success       bool          `json:"success" doc:"Whether the plugin knows the series"`
 	Message       string        `json:"message"`
 	MatchedResult *SearchResult `json:"matchedResult"`
 	AppliedFields []string      `json:"appliedFields" nullable:"false"`
@@ -67,7 +67,7 @@ type Matched struct {
 type Enqueued struct {
 	Success       bool        `json:"success"`
 	TasksEnqueued int         `json:"tasksEnqueued"`
-	TaskIDs       []uuid.UUID `json:"taskIds" nullable:"false" doc:"At most 500 of them"`
+	TaskIDs       []uuid.UUID `json:"taskIds" nullable:"false" doc:"At most 500 ids"`
 	Message       string      `json:"message"`
 }
 
@@ -234,7 +234,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SeriesWrite}
 	}
-	httpapi.Register(a, op("/series/{id}/metadata/auto-match", "matchSeries", "Find a series in what a plugin knows, and write that into it"),
+	httpapi.Register(a, op("/series/{id}/metadata/auto-match", "matchSeries", "Match a series with a plugin and apply the metadata found"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body MatchBody
@@ -249,7 +249,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			}
 			return s.match(ctx, p, d, query, "", sure)
 		})
-	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that finds a series in what a plugin knows"),
+	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that matches a series with a plugin"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body struct {
@@ -258,7 +258,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 		}) (*Enqueued, error) {
 			return s.enqueue(ctx, in.Body.PluginID, "Series", "s.id = $2", in.ID)
 		})
-	httpapi.Register(a, op("/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that find several series in what a plugin knows"),
+	httpapi.Register(a, op("/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that match several series with a plugin"),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				PluginID  uuid.UUID   `json:"pluginId" format:"uuid"`
@@ -267,7 +267,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 		}) (*Enqueued, error) {
 			return s.enqueue(ctx, in.Body.PluginID, "", "s.id = any($2)", in.Body.SeriesIDs)
 		})
-	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that find every series of a library in what a plugin knows")
+	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that match every series of a library with a plugin")
 	httpapi.Register(a, whole, func(ctx context.Context, in *struct {
 		SeriesInput
 		Body struct {

@@ -29,7 +29,7 @@ type OneMetrics struct {
 	AvgDurationMs       float64                  `json:"avgDurationMs"`
 	ErrorRatePct        float64                  `json:"errorRatePct"`
 	ByMethod            map[string]MethodMetrics `json:"byMethod"`
-	FailureCounts       map[string]int64         `json:"failureCounts" doc:"Of the last 30 days, by code"`
+	FailureCounts       map[string]int64         `json:"failureCounts" doc:"Number of failures in the last 30 days, by code"`
 	LastFailure         *time.Time               `json:"lastFailure"`
 	LastSuccess         *time.Time               `json:"lastSuccess"`
 }

@@ -28,31 +28,31 @@ type Plugin struct {
 	Args                     []string            `json:"args" db:"args" nullable:"false"`
 	WorkingDirectory         *string             `json:"workingDirectory" db:"working_directory"`
 	Env                      map[string]string   `json:"env" db:"env"`
-	Config                   json.RawMessage     `json:"config" db:"config" doc:"Is given to the plugin as it is"`
+	Config                   json.RawMessage     `json:"config" db:"config" doc:"Passed to the plugin unchanged"`
 	CredentialDelivery       string              `json:"credentialDelivery" db:"credential_delivery" enum:"env,init_message,both"`
-	HasCredentials           bool                `json:"hasCredentials" db:"has_credentials" doc:"The credentials themselves are never shown"`
+	HasCredentials           bool                `json:"hasCredentials" db:"has_credentials" doc:"Whether credentials are stored; the credentials themselves are never returned"`
 	Enabled                  bool                `json:"enabled" db:"enabled"`
-	DisabledReason           *string             `json:"disabledReason" db:"disabled_reason" doc:"Also the last failure of an enabled one"`
+	DisabledReason           *string             `json:"disabledReason" db:"disabled_reason" doc:"Why the plugin is disabled, or the last failure of an enabled plugin"`
 	HealthStatus             string              `json:"healthStatus" db:"health_status" enum:"unknown,healthy,degraded,unhealthy,disabled"`
-	FailureCount             int32               `json:"failureCount" db:"failure_count" doc:"One after the other"`
+	FailureCount             int32               `json:"failureCount" db:"failure_count" doc:"Number of consecutive failures"`
 	LastFailureAt            *time.Time          `json:"lastFailureAt" db:"last_failure_at"`
 	LastSuccessAt            *time.Time          `json:"lastSuccessAt" db:"last_success_at"`
-	LibraryIDs               []uuid.UUID         `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Of the libraries that it is for; empty is all"`
+	LibraryIDs               []uuid.UUID         `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Ids of the libraries that the plugin applies to; empty means all"`
 	Scopes                   []string            `json:"scopes" db:"scopes" nullable:"false"`
 	Permissions              []string            `json:"permissions" db:"permissions" nullable:"false"`
-	MetadataTargets          []string            `json:"metadataTargets" db:"metadata_targets" nullable:"true" doc:"series and book; null is what the manifest says"`
+	MetadataTargets          []string            `json:"metadataTargets" db:"metadata_targets" nullable:"true" doc:"series, book or both; null means the targets in the manifest"`
 	UseExistingExternalID    bool                `json:"useExistingExternalId" db:"use_existing_external_id"`
 	AutoMatchConditions      json.RawMessage     `json:"autoMatchConditions" db:"auto_match_conditions"`
 	SearchQueryTemplate      *string             `json:"searchQueryTemplate" db:"search_query_template"`
 	SearchPreprocessingRules []library.TitleRule `json:"searchPreprocessingRules" db:"search_preprocessing_rules" nullable:"true"`
 	InternalConfig           Internal            `json:"internalConfig" db:"-"`
-	RateLimitRequestsPerMin  *int32              `json:"rateLimitRequestsPerMinute" db:"rate_limit" doc:"null is no limit"`
-	RequestTimeoutSeconds    *int32              `json:"requestTimeoutSeconds" db:"request_timeout" doc:"null is 30"`
+	RateLimitRequestsPerMin  *int32              `json:"rateLimitRequestsPerMinute" db:"rate_limit" doc:"Null means no limit"`
+	RequestTimeoutSeconds    *int32              `json:"requestTimeoutSeconds" db:"request_timeout" doc:"Null means 30"`
 	LogLevel                 *string             `json:"logLevel" db:"log_level" enum:"error,warn,info,debug"`
 	DefaultLogLevel          string              `json:"defaultLogLevel" db:"-" enum:"info"`
 	SyncCronSchedule         *string             `json:"syncCronSchedule" db:"sync_cron_schedule"`
-	UserCount                *int64              `json:"userCount" db:"user_count" doc:"Of users who have enabled it; null of a system plugin"`
-	Manifest                 *Manifest           `json:"manifest" db:"manifest" doc:"As the plugin has told it last; null where it was never started"`
+	UserCount                *int64              `json:"userCount" db:"user_count" doc:"Number of users who have enabled the plugin; null for a system plugin"`
+	Manifest                 *Manifest           `json:"manifest" db:"manifest" doc:"Manifest that the plugin returned last; null if it was never started"`
 	CreatedAt                time.Time           `json:"createdAt" db:"created_at"`
 	UpdatedAt                time.Time           `json:"updatedAt" db:"updated_at"`
 	SearchResultsLimit       *int32              `json:"-" db:"search_results_limit"`
@@ -60,7 +60,7 @@ type Plugin struct {
 
 // Internal holds settings for Longbox's requests to the plugin.
 type Internal struct {
-	SearchResultsLimit *int32 `json:"searchResultsLimit" minimum:"0" doc:"null is the plugin's own"`
+	SearchResultsLimit *int32 `json:"searchResultsLimit" minimum:"0" doc:"Null means the plugin's own limit"`
 }
 
 // shown fills in the derived fields.
@@ -104,7 +104,7 @@ type Manifest struct {
 
 // Capabilities are what a plugin can do.
 type Capabilities struct {
-	MetadataProvider           []string `json:"metadataProvider" nullable:"false" doc:"series, book"`
+	MetadataProvider           []string `json:"metadataProvider" nullable:"false" doc:"series, book or both"`
 	ExternalIDSource           *string  `json:"externalIdSource"`
 	ReleaseSource              bool     `json:"releaseSource"`
 	UserReadSync               bool     `json:"userReadSync"`
@@ -136,7 +136,7 @@ type OAuth struct {
 	TokenURL         string   `json:"tokenUrl"`
 	UserInfoURL      *string  `json:"userInfoUrl"`
 	PKCE             bool     `json:"pkce"`
-	ClientID         *string  `json:"clientId" doc:"Where config.oauth_client_id is not set"`
+	ClientID         *string  `json:"clientId" doc:"Used if config.oauth_client_id is not set"`
 	Scopes           []string `json:"scopes" nullable:"false"`
 }
 

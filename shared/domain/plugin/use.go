@@ -28,7 +28,7 @@ type Action struct {
 	Label             string       `json:"label"`
 	Description       *string      `json:"description"`
 	Icon              *string      `json:"icon"`
-	LibraryIDs        []uuid.UUID  `json:"libraryIds" nullable:"false" doc:"Of the libraries that it is for; empty is all"`
+	LibraryIDs        []uuid.UUID  `json:"libraryIds" nullable:"false" doc:"Ids of the libraries that the plugin applies to; empty means all"`
 	Capabilities      Capabilities `json:"capabilities"`
 	SearchURITemplate *string      `json:"searchUriTemplate"`
 }
@@ -48,14 +48,14 @@ type WebLinks struct {
 type LinkProvider struct {
 	PluginName        string       `json:"pluginName"`
 	DisplayName       string       `json:"displayName"`
-	SearchURLTemplate string       `json:"searchUrlTemplate" doc:"With {title}"`
+	SearchURLTemplate string       `json:"searchUrlTemplate" doc:"Contains {title}"`
 	SeriesLinks       []SeriesLink `json:"seriesLinks" nullable:"false"`
 }
 
 // SeriesLink is the URL template for ids of a source.
 type SeriesLink struct {
 	Source      string `json:"source"`
-	URLTemplate string `json:"urlTemplate" doc:"With {externalId}"`
+	URLTemplate string `json:"urlTemplate" doc:"Contains {externalId}"`
 }
 
 // Request is a request to a plugin: ping or metadata.
@@ -98,16 +98,16 @@ type Executed struct {
 
 func (s *service) useRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1", Tag: "Plugins"}.Op
-	httpapi.Register(a, op("GET", "/plugins/actions", "listPluginActions", "What enabled plugins can do somewhere", auth.LibrariesRead),
+	httpapi.Register(a, op("GET", "/plugins/actions", "listPluginActions", "List the actions that enabled plugins offer in a scope", auth.LibrariesRead),
 		func(ctx context.Context, in *struct {
 			Scope     string    `query:"scope" required:"true" enum:"series:detail,series:bulk,book:detail,book:bulk,library:detail,library:scan"`
-			LibraryID uuid.UUID `query:"libraryId" format:"uuid" doc:"Only those that are for this library"`
+			LibraryID uuid.UUID `query:"libraryId" format:"uuid" doc:"Only plugins that apply to this library"`
 		}) (*Actions, error) {
 			return s.actions(ctx, in.Scope, in.LibraryID)
 		})
-	httpapi.Register(a, op("GET", "/plugins/web-links", "listPluginWebLinks", "Where people find series elsewhere, as enabled plugins know it", auth.SeriesRead),
+	httpapi.Register(a, op("GET", "/plugins/web-links", "listPluginWebLinks", "List the links of enabled plugins to series on other sites", auth.SeriesRead),
 		func(ctx context.Context, _ *struct{}) (*WebLinks, error) { return s.links(ctx) })
-	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Ask a plugin for metadata (of books with BooksWrite), or whether it answers (with PluginsManage)", auth.SeriesWrite),
+	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Request metadata from a plugin (for books with BooksWrite) or test it (with PluginsManage)", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
@@ -116,7 +116,7 @@ func (s *service) useRoutes(a *httpapi.API) {
 		}) (*Executed, error) {
 			return s.execute(ctx, in.ID, &in.Body.Action)
 		})
-	httpapi.Register(a, op("GET", "/metrics/plugins", "getPluginMetrics", "How requests to plugins fared", auth.LibrariesRead),
+	httpapi.Register(a, op("GET", "/metrics/plugins", "getPluginMetrics", "Get metrics of the requests to plugins", auth.LibrariesRead),
 		func(ctx context.Context, _ *struct{}) (*Metrics, error) { return metrics(ctx, s.Database) })
 }
 

@@ -15,7 +15,7 @@ import (
 
 // UserPlugins are the plugins that the caller has enabled, and those they may enable.
 type UserPlugins struct {
-	Enabled   []UserPlugin `json:"enabled" nullable:"false" doc:"Also those that the caller has switched off"`
+	Enabled   []UserPlugin `json:"enabled" nullable:"false" doc:"Includes plugins that the caller has disabled"`
 	Available []Available  `json:"available" nullable:"false"`
 }
 
@@ -34,7 +34,7 @@ type Available struct {
 	DisplayName           string           `json:"displayName"`
 	Description           *string          `json:"description"`
 	RequiresOAuth         bool             `json:"requiresOauth"`
-	OAuthConfigured       bool             `json:"oauthConfigured" doc:"An administrator has set the client id"`
+	OAuthConfigured       bool             `json:"oauthConfigured" doc:"Whether an administrator has set the client id"`
 	UserSetupInstructions *string          `json:"userSetupInstructions"`
 	Capabilities          UserCapabilities `json:"capabilities"`
 }
@@ -47,14 +47,14 @@ type UserPlugin struct {
 	PluginDisplayName     string           `json:"pluginDisplayName"`
 	PluginType            string           `json:"pluginType" enum:"system,user"`
 	Description           *string          `json:"description"`
-	Enabled               bool             `json:"enabled" doc:"By the caller, and by the administrators"`
-	Connected             bool             `json:"connected" doc:"It has what it needs to know the caller by"`
+	Enabled               bool             `json:"enabled" doc:"Whether both the caller and the administrators have enabled the plugin"`
+	Connected             bool             `json:"connected" doc:"Whether the plugin has the credentials it needs for the caller, or needs none"`
 	RequiresAuth          bool             `json:"requiresAuth"`
 	RequiresOAuth         bool             `json:"requiresOauth"`
 	OAuthConfigured       bool             `json:"oauthConfigured"`
 	HealthStatus          string           `json:"healthStatus" enum:"unknown,healthy,degraded,unhealthy,disabled"`
-	AutoSync              bool             `json:"autoSync" doc:"Synchronise when the plugin's schedule says so"`
-	Config                json.RawMessage  `json:"config" doc:"An object; _codex holds what Longbox heeds, the rest is for the plugin"`
+	AutoSync              bool             `json:"autoSync" doc:"Sync on the plugin's schedule"`
+	Config                json.RawMessage  `json:"config" doc:"An object; _codex holds the values that Longbox uses, the rest is for the plugin"`
 	ExternalUsername      *string          `json:"externalUsername"`
 	ExternalAvatarURL     *string          `json:"externalAvatarUrl"`
 	LastSuccessAt         *time.Time       `json:"lastSuccessAt"`

@@ -58,20 +58,20 @@ func (s *service) toFollow(ctx context.Context, plugin uuid.UUID, toAsk bool) (*
 }
 
 func (s *service) userRoutes(a *httpapi.API) {
-	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "The plugins that the caller has, and those that they may enable"),
+	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "List the plugins that the caller has enabled, and those that they may enable"),
 		func(ctx context.Context, _ *struct{}) (*UserPlugins, error) { return s.userPlugins(ctx) })
-	httpapi.Register(a, userOp("GET", "/{pluginId}", "getUserPlugin", "A plugin as the caller has it"),
+	httpapi.Register(a, userOp("GET", "/{pluginId}", "getUserPlugin", "Get a plugin with the caller's settings"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) {
 			return s.shownTo(s.own(ctx, in.PluginID, false))
 		})
 	httpapi.Register(a, actingOp("POST", "/{pluginId}/enable", "enableUserPlugin", "Enable a plugin for the caller"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) { return s.enableFor(ctx, in.PluginID) })
-	httpapi.Register(a, userOp("POST", "/{pluginId}/disable", "disableUserPlugin", "Disable a plugin for the caller; what they have said of it stays"),
+	httpapi.Register(a, userOp("POST", "/{pluginId}/disable", "disableUserPlugin", "Disable a plugin for the caller; their config and credentials are kept"),
 		func(ctx context.Context, in *UserInput) (*Said, error) {
 			_, err := s.changeMine(ctx, in.PluginID, "enabled = false")
 			return &Said{"The plugin is disabled"}, err
 		})
-	httpapi.Register(a, userOp("DELETE", "/{pluginId}", "deleteUserPlugin", "Give up a plugin: credentials, config and what it keeps for the caller are deleted"),
+	httpapi.Register(a, userOp("DELETE", "/{pluginId}", "deleteUserPlugin", "Remove a plugin for the caller; deletes their credentials, config and the data stored by the plugin"),
 		func(ctx context.Context, in *UserInput) (*httpapi.None, error) {
 			n, err := db.Exec(ctx, s.Database, "delete from user_plugin u where"+ownRow, in.PluginID)
 			if err == nil && n == 0 {
@@ -79,11 +79,11 @@ func (s *service) userRoutes(a *httpapi.API) {
 			}
 			return nil, err
 		})
-	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/config", "updateUserPluginConfig", "Set the caller's config of a plugin"),
+	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/config", "updateUserPluginConfig", "Replace the caller's config of a plugin"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
-				Config json.RawMessage `json:"config" doc:"An object; syncMode is both, push or pull; _codex holds what Longbox heeds (autoSync, includeCompleted, includeInProgress, countPartialProgress, syncRatings, searchFallback)"`
+				Config json.RawMessage `json:"config" doc:"An object; syncMode is both, push or pull; _codex holds the values that Longbox uses (autoSync, includeCompleted, includeInProgress, countPartialProgress, syncRatings, searchFallback)"`
 			}
 		}) (*UserPlugin, error) {
 			if _, err := s.toFollow(ctx, in.PluginID, false); err != nil {
@@ -94,7 +94,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 			}
 			return s.shownTo(s.changeMine(ctx, in.PluginID, "config = $2", in.Body.Config))
 		})
-	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/sync-mode", "setUserPluginSyncMode", "Say whether a plugin synchronises by its schedule"),
+	httpapi.Register(a, actingOp("PATCH", "/{pluginId}/sync-mode", "setUserPluginSyncMode", "Set whether a plugin syncs on its schedule for the caller"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
@@ -111,7 +111,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 			return s.shownTo(s.changeMine(ctx, in.PluginID, `config = u.config || jsonb_build_object('`+hostMember+`',
 				coalesce(u.config -> '`+hostMember+`', '{}') || jsonb_build_object('autoSync', $2::boolean))`, in.Body.Auto))
 		})
-	httpapi.Register(a, actingOp("POST", "/{pluginId}/credentials", "setUserPluginCredentials", "Enter the caller's token of a plugin's service, which is tried where the plugin can"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/credentials", "setUserPluginCredentials", "Set the caller's access token for a plugin's service; it is tested if the plugin supports that"),
 		func(ctx context.Context, in *struct {
 			UserInput
 			Body struct {
@@ -120,11 +120,11 @@ func (s *service) userRoutes(a *httpapi.API) {
 		}) (*UserPlugin, error) {
 			return s.enter(ctx, in.PluginID, strings.TrimSpace(in.Body.AccessToken))
 		})
-	last := userOp("GET", "/{pluginId}/tasks", "getUserPluginTask", "The last task of a plugin for the caller, if there is one")
+	last := userOp("GET", "/{pluginId}/tasks", "getUserPluginTask", "Get the last task of a plugin for the caller, if any")
 	last.MayBeEmpty = true
 	httpapi.Register(a, last, func(ctx context.Context, in *struct {
 		UserInput
-		Type string `query:"type" enum:"user_plugin_sync,user_plugin_recommendations" doc:"Without it, of either"`
+		Type string `query:"type" enum:"user_plugin_sync,user_plugin_recommendations" doc:"Only tasks of this type; defaults to both"`
 	}) (*UserTask, error) {
 		return s.lastTask(ctx, in.PluginID, in.Type)
 	})

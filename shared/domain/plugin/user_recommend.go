@@ -28,7 +28,7 @@ const (
 
 // Recommendations are what plugins recommend to the caller.
 type Recommendations struct {
-	Recommendations []Recommendation       `json:"recommendations" nullable:"false" doc:"The best first"`
+	Recommendations []Recommendation       `json:"recommendations" nullable:"false" doc:"Best first"`
 	Sources         []RecommendationSource `json:"sources" nullable:"false"`
 }
 
@@ -41,22 +41,22 @@ type Recommendation struct {
 	Summary           *string             `json:"summary"`
 	Genres            []string            `json:"genres" nullable:"false"`
 	Tags              []RecommendationTag `json:"tags" nullable:"false"`
-	Score             float64             `json:"score" doc:"From 0 to 1"`
+	Score             float64             `json:"score" doc:"0 to 1"`
 	Reason            string              `json:"reason"`
 	BasedOn           []string            `json:"basedOn" nullable:"false"`
-	InLibrary         bool                `json:"inLibrary" doc:"The service knows that the caller has it"`
-	InCodex           bool                `json:"inCodex" doc:"It is a series here"`
+	InLibrary         bool                `json:"inLibrary" doc:"Whether the caller has it, according to the plugin's service"`
+	InCodex           bool                `json:"inCodex" doc:"Whether it is a series of this server"`
 	SeriesID          *uuid.UUID          `json:"codexSeriesId"`
 	Status            *string             `json:"status"`
 	Format            *string             `json:"format"`
 	CountryOfOrigin   *string             `json:"countryOfOrigin"`
 	StartYear         *int32              `json:"startYear"`
-	Rating            *int32              `json:"rating" doc:"From 0 to 100"`
+	Rating            *int32              `json:"rating" doc:"0 to 100"`
 	Popularity        *int32              `json:"popularity"`
 	TotalVolumeCount  *int32              `json:"totalVolumeCount"`
 	TotalChapterCount *float64            `json:"totalChapterCount"`
-	Source            string              `json:"source" doc:"The plugin's name for people"`
-	SourcePlugin      string              `json:"sourcePlugin" doc:"The plugin's name"`
+	Source            string              `json:"source" doc:"Display name of the plugin"`
+	SourcePlugin      string              `json:"sourcePlugin" doc:"Name of the plugin"`
 }
 
 // RecommendationTag is a tag of a recommendation.
@@ -71,9 +71,9 @@ type RecommendationSource struct {
 	PluginID    uuid.UUID  `json:"pluginId" db:"plugin_id"`
 	PluginName  string     `json:"pluginName" db:"name"`
 	Source      string     `json:"source" db:"display_name"`
-	Cached      bool       `json:"cached" db:"recommended_from_cache" doc:"The plugin has not asked its service anew"`
-	GeneratedAt *time.Time `json:"generatedAt" db:"recommended_at" doc:"null where it was never asked"`
-	TaskID      *uuid.UUID `json:"taskId" db:"task_id" doc:"Of the task that asks it now"`
+	Cached      bool       `json:"cached" db:"recommended_from_cache" doc:"Whether the plugin returned cached recommendations without asking its service"`
+	GeneratedAt *time.Time `json:"generatedAt" db:"recommended_at" doc:"Null if the plugin was never asked"`
+	TaskID      *uuid.UUID `json:"taskId" db:"task_id" doc:"Id of the task that is fetching new recommendations"`
 	TaskStatus  *string    `json:"taskStatus" db:"task_status"`
 	Unasked     bool       `json:"-" db:"unasked"`
 }
@@ -91,7 +91,7 @@ type Dismissed struct {
 
 func (s *service) recommendRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/user/recommendations", Tag: "User plugins"}.For(auth.ProgressRead)
-	httpapi.Register(a, op("GET", "", "listRecommendations", "What the caller's plugins recommend; one that was never asked is asked by a task"),
+	httpapi.Register(a, op("GET", "", "listRecommendations", "List the recommendations of the caller's plugins; plugins that were never asked are asked in a task"),
 		func(ctx context.Context, _ *struct{}) (*Recommendations, error) {
 			out, unasked, err := s.recommendations(ctx)
 			if err != nil || !unasked {
@@ -103,9 +103,9 @@ func (s *service) recommendRoutes(a *httpapi.API) {
 			out, _, err = s.recommendations(ctx)
 			return out, err
 		})
-	httpapi.Register(a, op("POST", "/refresh", "refreshRecommendations", "Ask the caller's plugins for recommendations anew, by tasks"),
+	httpapi.Register(a, op("POST", "/refresh", "refreshRecommendations", "Start the tasks that fetch new recommendations from the caller's plugins"),
 		func(ctx context.Context, _ *struct{}) (*Refreshed, error) { return s.refresh(ctx, "") })
-	httpapi.Register(a, op("POST", "/{externalId}/dismiss", "dismissRecommendation", "Take back a recommendation, and tell the plugin"),
+	httpapi.Register(a, op("POST", "/{externalId}/dismiss", "dismissRecommendation", "Dismiss a recommendation and notify the plugin"),
 		func(ctx context.Context, in *struct {
 			ExternalID string `path:"externalId" maxLength:"500"`
 			Body       *struct {

@@ -43,9 +43,9 @@ type SignIn struct {
 }
 
 func (s *service) signInRoutes(a *httpapi.API) {
-	httpapi.Register(a, actingOp("POST", "/{pluginId}/oauth/start", "startUserPluginSignIn", "Begin to sign in to a plugin's service, within five minutes and in the same browser"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/oauth/start", "startUserPluginSignIn", "Start signing in to a plugin's service; must be finished within five minutes in the same browser"),
 		func(ctx context.Context, in *UserInput) (*SignIn, error) { return s.signIn(ctx, in.PluginID) })
-	a.Handle(httpapi.Op{Method: "GET", Path: callbackPath, ID: "finishUserPluginSignIn", Summary: "Where a plugin's service sends the browser when the user has signed in there",
+	a.Handle(httpapi.Op{Method: "GET", Path: callbackPath, ID: "finishUserPluginSignIn", Summary: "Finish signing in to a plugin's service, which redirects the browser to this callback",
 		Tag: "User plugins", Permission: httpapi.Public, Media: "text/html", Query: []httpapi.Query{{Name: "code", Text: true}, {Name: "state", Text: true}, {Name: "error", Text: true},
 			{Name: "errorDescription", Text: true}, {Name: "scope", Text: true}, {Name: "iss", Text: true}}}, s.signedIn)
 }

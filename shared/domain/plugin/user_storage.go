@@ -15,7 +15,7 @@ import (
 // Storage is what a plugin stores for all its users together.
 type Storage struct {
 	PluginName string `json:"pluginName" db:"name"`
-	FileCount  int64  `json:"fileCount" db:"count" doc:"Values, one for each key and user"`
+	FileCount  int64  `json:"fileCount" db:"count" doc:"Number of stored values, one per key and user"`
 	TotalBytes int64  `json:"totalBytes" db:"bytes"`
 }
 
@@ -44,7 +44,7 @@ func (s *service) storageRoutes(a *httpapi.API) {
 	type input struct {
 		Name string `path:"name" maxLength:"100"`
 	}
-	httpapi.Register(a, op("GET", "", "getPluginStorage", "How much plugins keep for their users"), func(ctx context.Context, _ *struct{}) (*AllStorage, error) {
+	httpapi.Register(a, op("GET", "", "getPluginStorage", "Get the amount of data that plugins store for their users"), func(ctx context.Context, _ *struct{}) (*AllStorage, error) {
 		all, err := db.List[Storage](ctx, s.Database, storageSums+" group by p.name having count(d.key) > 0 order by p.name")
 		if err != nil {
 			return nil, err
@@ -55,14 +55,14 @@ func (s *service) storageRoutes(a *httpapi.API) {
 		}
 		return out, nil
 	})
-	httpapi.Register(a, op("GET", "/{name}", "getStorageOfPlugin", "How much a plugin keeps for its users"), func(ctx context.Context, in *input) (*Storage, error) {
+	httpapi.Register(a, op("GET", "/{name}", "getStorageOfPlugin", "Get the amount of data that a plugin stores for its users"), func(ctx context.Context, in *input) (*Storage, error) {
 		out, err := db.Get[Storage](ctx, s.Database, storageSums+" and p.name = $1 group by p.name", cut.Storable(in.Name))
 		if err == nil && out == nil {
 			err = fault.Missing("Plugin")
 		}
 		return out, err
 	})
-	httpapi.Register(a, op("DELETE", "/{name}", "emptyStorageOfPlugin", "Delete all that a plugin keeps for its users"), func(ctx context.Context, in *input) (*Emptied, error) {
+	httpapi.Register(a, op("DELETE", "/{name}", "emptyStorageOfPlugin", "Delete all data that a plugin stores for its users"), func(ctx context.Context, in *input) (*Emptied, error) {
 		var b pgx.Batch
 		var out *Storage
 		name := cut.Storable(in.Name)

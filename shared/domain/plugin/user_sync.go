@@ -32,11 +32,11 @@ type SyncStatus struct {
 	LastFailureAt *time.Time `json:"lastFailureAt"`
 	LastSuccessAt *time.Time `json:"lastSuccessAt"`
 	LastSyncAt    *time.Time `json:"lastSyncAt"`
-	ExternalCount *int32     `json:"externalCount" doc:"With live: what the service has of the caller"`
+	ExternalCount *int32     `json:"externalCount" doc:"Number of the caller's entries in the service; only with live"`
 	PendingPush   *int32     `json:"pendingPush"`
 	PendingPull   *int32     `json:"pendingPull"`
 	Conflicts     *int32     `json:"conflicts"`
-	LiveError     *string    `json:"liveError" doc:"Why the plugin has not told them"`
+	LiveError     *string    `json:"liveError" doc:"Why the plugin did not return the live counts"`
 }
 
 // SyncResult is the result of a sync.
@@ -60,12 +60,12 @@ func (p *Plugin) noSync() error {
 }
 
 func (s *service) syncRoutes(a *httpapi.API) {
-	httpapi.Register(a, actingOp("POST", "/{pluginId}/sync", "syncUserPlugin", "Bring the caller's progress in step with a plugin's service, by a task"),
+	httpapi.Register(a, actingOp("POST", "/{pluginId}/sync", "syncUserPlugin", "Start the task that syncs the caller's progress with a plugin's service"),
 		func(ctx context.Context, in *UserInput) (*Started, error) { return s.startSync(ctx, in.PluginID) })
-	httpapi.Register(a, userOp("GET", "/{pluginId}/sync/status", "getUserPluginSync", "How a plugin keeps the caller's progress in step"),
+	httpapi.Register(a, userOp("GET", "/{pluginId}/sync/status", "getUserPluginSync", "Get the sync status of a plugin for the caller"),
 		func(ctx context.Context, in *struct {
 			UserInput
-			Live bool `query:"live" doc:"Ask the plugin, too"`
+			Live bool `query:"live" doc:"Also ask the plugin for live counts"`
 		}) (*SyncStatus, error) {
 			return s.syncStatus(ctx, in.PluginID, in.Live)
 		})

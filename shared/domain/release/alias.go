@@ -21,8 +21,8 @@ type Alias struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	SeriesID   uuid.UUID `json:"seriesId" db:"series_id"`
 	Alias      string    `json:"alias" db:"alias"`
-	Normalized string    `json:"normalized" db:"normalized" doc:"In lower case, without punctuation; of these a series has each once"`
-	Source     string    `json:"source" db:"source" doc:"manual, metadata, or who else has said so"`
+	Normalized string    `json:"normalized" db:"normalized" doc:"Lower case, without punctuation; unique within a series"`
+	Source     string    `json:"source" db:"source" doc:"manual, metadata, or another source that has provided the alias"`
 	CreatedAt  time.Time `json:"createdAt" db:"created_at"`
 }
 
@@ -44,7 +44,7 @@ func (a *AddedAlias) StatusCode() int {
 // AliasBody is an alias to add.
 type AliasBody struct {
 	Alias  string  `json:"alias" minLength:"1" maxLength:"500"`
-	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"null is manual"`
+	Source *string `json:"source,omitempty" minLength:"1" maxLength:"50" nullable:"true" doc:"Null means manual"`
 }
 
 // mostAliases is the maximum number per series. maxAlias is the maximum size of a normalized alias in bytes: an index

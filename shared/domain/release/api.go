@@ -20,13 +20,13 @@ type IDInput struct {
 
 // SeveralSeries names series.
 type SeveralSeries struct {
-	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+	SeriesIDs []uuid.UUID `json:"seriesIds" minItems:"1" maxItems:"500" nullable:"false" doc:"Ids of series that do not exist are ignored"`
 }
 
 // BulkBody is an action on several releases.
 type BulkBody struct {
-	Action string      `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete" doc:"reset makes them announced again"`
-	IDs    []uuid.UUID `json:"ids" minItems:"1" maxItems:"500" nullable:"false" doc:"Those that do not exist are left out"`
+	Action string      `json:"action" enum:"dismiss,mark-acquired,ignore,reset,delete" doc:"reset sets the releases back to announced"`
+	IDs    []uuid.UUID `json:"ids" minItems:"1" maxItems:"500" nullable:"false" doc:"Ids of releases that do not exist are ignored"`
 }
 
 // Bulk is the number of releases that were changed.
@@ -44,7 +44,7 @@ type Reset struct {
 type ResetAll struct {
 	Considered           int64 `json:"considered"`
 	Reset                int64 `json:"reset"`
-	Failed               int64 `json:"failed" doc:"Always 0: either all are reset or none"`
+	Failed               int64 `json:"failed" doc:"Always 0: either all sources are reset or none"`
 	DeletedLedgerEntries int64 `json:"deletedLedgerEntries"`
 }
 
@@ -74,9 +74,9 @@ func (s *service) tell(ctx context.Context, e ...events.Event) {
 }
 
 func (s *service) trackingRoutes(a *httpapi.API) {
-	httpapi.Register(a, operation("GET", "/series/{id}/tracking", "getTracking", "How a series is tracked", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/series/{id}/tracking", "getTracking", "Get the tracking configuration of a series", auth.SeriesRead),
 		func(ctx context.Context, in *IDInput) (*Tracking, error) { return tracking(ctx, s.database, in.ID) })
-	httpapi.Register(a, operation("PATCH", "/series/{id}/tracking", "patchTracking", "Change what is sent of how a series is tracked", auth.SeriesWrite),
+	httpapi.Register(a, operation("PATCH", "/series/{id}/tracking", "patchTracking", "Update the tracking configuration of a series; fields that are not sent stay unchanged", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body TrackingBody
@@ -92,8 +92,8 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 		path, id, summary, message string
 		tracked                    bool
 	}{
-		{"track", "trackSeries", "Track several series", "The series are queued to be tracked", true},
-		{"untrack", "untrackSeries", "Track several series no longer", "The series are queued to be tracked no longer", false},
+		{"track", "trackSeries", "Start tracking several series", "The series are queued to be tracked", true},
+		{"untrack", "untrackSeries", "Stop tracking several series", "The series are queued to be tracked no longer", false},
 	} {
 		httpapi.Register(a, operation("POST", "/series/bulk/"+c.path+"-for-releases", c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *struct{ Body SeveralSeries }) (*task.Started, error) {
@@ -101,7 +101,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 					DedupeKey: task.TrackSeries + ":" + c.path + ":"}, task.OfSeveralSeries(in.Body.SeriesIDs), c.message)
 			})
 	}
-	httpapi.Register(a, operation("GET", "/series/{id}/aliases", "listAliases", "Other names under which a series is announced", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/series/{id}/aliases", "listAliases", "List the aliases under which releases of a series are announced", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging
@@ -112,7 +112,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
-	add := operation("POST", "/series/{id}/aliases", "addAlias", "Give a series another name under which it is announced; 200 where it has it already", auth.SeriesWrite)
+	add := operation("POST", "/series/{id}/aliases", "addAlias", "Add an alias under which releases of a series are announced; returns 200 if it exists already", auth.SeriesWrite)
 	add.Status, add.Also = 201, []int{200}
 	httpapi.Register(a, add, func(ctx context.Context, in *struct {
 		IDInput
@@ -124,7 +124,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 		}
 		return out, err
 	})
-	httpapi.Register(a, operation("DELETE", "/series/{id}/aliases/{referenceId}", "removeAlias", "Take such a name away", auth.SeriesWrite),
+	httpapi.Register(a, operation("DELETE", "/series/{id}/aliases/{referenceId}", "removeAlias", "Remove an alias from a series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			AliasID uuid.UUID `path:"referenceId" format:"uuid"`
@@ -138,7 +138,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 }
 
 func (s *service) releaseRoutes(a *httpapi.API) {
-	httpapi.Register(a, operation("GET", "/releases", "listReleases", "What was announced, the latest first", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/releases", "listReleases", "List the releases, latest first", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			Filter
 			httpapi.Paging
@@ -146,9 +146,9 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		}) (*httpapi.Page[Release], error) {
 			return in.list(ctx, s.database, in.Sorting, in.Paging)
 		})
-	httpapi.Register(a, operation("GET", "/releases/facets", "getReleaseFacets", "Of which languages, libraries and series releases are", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/releases/facets", "getReleaseFacets", "Get the languages, libraries and series of the releases, with counts", auth.SeriesRead),
 		func(ctx context.Context, in *struct{ Filter }) (*Facets, error) { return in.facets(ctx, s.database) })
-	httpapi.Register(a, operation("GET", "/series/{id}/releases", "listSeriesReleases", "What was announced of a series, the latest first", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/series/{id}/releases", "listSeriesReleases", "List the releases of a series, latest first", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			State string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"all"`
@@ -156,7 +156,7 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		}) (*httpapi.Page[Release], error) {
 			return ofOne(ctx, s.database, in.ID, in.State, in.Paging)
 		})
-	httpapi.Register(a, operation("POST", "/releases/bulk", "changeReleases", "Change several releases", auth.SeriesWrite),
+	httpapi.Register(a, operation("POST", "/releases/bulk", "changeReleases", "Change or delete several releases", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body BulkBody }) (*Bulk, error) {
 			all, err := moveAll(ctx, s.database, in.Body.IDs, states[in.Body.Action])
 			if err != nil {
@@ -165,7 +165,7 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 			s.tellPlaces(ctx, all)
 			return &Bulk{in.Body.Action, int64(len(all))}, nil
 		})
-	httpapi.Register(a, operation("PATCH", "/releases/{id}", "patchRelease", "Give a release another state", auth.SeriesWrite),
+	httpapi.Register(a, operation("PATCH", "/releases/{id}", "patchRelease", "Change the state of a release", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
@@ -176,12 +176,12 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		})
 	for _, c := range []struct{ path, id, summary, state string }{
 		{"dismiss", "dismissRelease", "Dismiss a release", dismissed},
-		{"mark-acquired", "acquireRelease", "Say that one has what was announced", acquired},
+		{"mark-acquired", "acquireRelease", "Mark a release as acquired", acquired},
 	} {
 		httpapi.Register(a, operation("POST", "/releases/{id}/"+c.path, c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *IDInput) (*Release, error) { return s.move(ctx, in.ID, &c.state) })
 	}
-	httpapi.Register(a, operation("DELETE", "/releases/{id}", "deleteRelease", "Forget a release; it comes again where its source goes on announcing it", auth.SeriesWrite),
+	httpapi.Register(a, operation("DELETE", "/releases/{id}", "deleteRelease", "Delete a release; it returns if its source announces it again", auth.SeriesWrite),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			all, err := moveAll(ctx, s.database, []uuid.UUID{in.ID}, "")
 			if err == nil && len(all) == 0 {
@@ -225,7 +225,7 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 	op := func(method, path, id, summary string) httpapi.Op { // they cover releases of all series
 		return operation(method, "/release-sources"+path, id, summary, auth.PluginsManage).ForAll()
 	}
-	httpapi.Register(a, op("GET", "", "listReleaseSources", "What plugins ask for releases"),
+	httpapi.Register(a, op("GET", "", "listReleaseSources", "List the release sources"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Source], error) {
 			page, total, err := sources(ctx, s.database, in.Paging)
 			if err != nil {
@@ -233,30 +233,30 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("GET", "/release-sources/applicability", "getReleaseApplicability", "Whether an enabled plugin announces releases", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/release-sources/applicability", "getReleaseApplicability", "Check whether any enabled plugin announces releases", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			LibraryID string `query:"libraryId" format:"uuid" doc:"Of the series of this library"`
+			LibraryID string `query:"libraryId" format:"uuid" doc:"Only plugins that apply to this library"`
 		}) (*Applicability, error) {
 			return applicability(ctx, s.database, book.OptionalID(in.LibraryID))
 		})
-	httpapi.Register(a, op("PATCH", "/{id}", "patchReleaseSource", "Change what is sent of a source"),
+	httpapi.Register(a, op("PATCH", "/{id}", "patchReleaseSource", "Update a release source; fields that are not sent stay unchanged"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body SourceBody
 		}) (*Source, error) {
 			return in.Body.change(ctx, s.database, in.ID)
 		})
-	httpapi.Register(a, op("POST", "/{id}/reset", "resetReleaseSource", "Forget what a source has announced, and how far it was polled"),
+	httpapi.Register(a, op("POST", "/{id}/reset", "resetReleaseSource", "Reset a release source: delete its releases and its polling state"),
 		func(ctx context.Context, in *IDInput) (*Reset, error) {
 			_, n, err := reset(ctx, s.database, &in.ID)
 			return &Reset{n}, err
 		})
-	httpapi.Register(a, op("POST", "/reset-all", "resetReleaseSources", "Forget what all sources have announced, and how far they were polled"),
+	httpapi.Register(a, op("POST", "/reset-all", "resetReleaseSources", "Reset all release sources: delete their releases and their polling state"),
 		func(ctx context.Context, _ *struct{}) (*ResetAll, error) {
 			sources, n, err := reset(ctx, s.database, nil)
 			return &ResetAll{Considered: sources, Reset: sources, DeletedLedgerEntries: n}, err
 		})
-	httpapi.Register(a, op("POST", "/{id}/poll-now", "pollReleaseSource", "Start the task that polls a source"),
+	httpapi.Register(a, op("POST", "/{id}/poll-now", "pollReleaseSource", "Start the task that polls a release source"),
 		func(ctx context.Context, in *IDInput) (*Polled, error) {
 			out, err := poll(ctx, s.database, in.ID)
 			if err == nil {
@@ -264,7 +264,7 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 			}
 			return out, err
 		})
-	httpapi.Register(a, op("POST", "/poll-now-all", "pollReleaseSources", "Start the tasks that poll all sources that are enabled"),
+	httpapi.Register(a, op("POST", "/poll-now-all", "pollReleaseSources", "Start the tasks that poll all enabled release sources"),
 		func(ctx context.Context, _ *struct{}) (*PolledAll, error) {
 			out, err := pollAll(ctx, s.database)
 			if err == nil {

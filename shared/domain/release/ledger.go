@@ -37,17 +37,17 @@ type Release struct {
 	SeriesID          uuid.UUID       `json:"seriesId" db:"series_id"`
 	SeriesTitle       string          `json:"seriesTitle" db:"series_title"`
 	SourceID          uuid.UUID       `json:"sourceId" db:"source_id"`
-	ExternalReleaseID string          `json:"externalReleaseId" db:"external_release_id" doc:"What the source calls it"`
-	InfoHash          *string         `json:"infoHash" db:"info" doc:"Of a torrent"`
+	ExternalReleaseID string          `json:"externalReleaseId" db:"external_release_id" doc:"The source's id of the release"`
+	InfoHash          *string         `json:"infoHash" db:"info" doc:"Info hash of a torrent"`
 	Volumes           []Span          `json:"volumes" db:"volumes" nullable:"true"`
 	Chapters          []Span          `json:"chapters" db:"chapters" nullable:"true"`
 	Language          *string         `json:"language" db:"language"`
 	FormatHints       json.RawMessage `json:"formatHints" db:"format_hints"`
 	GroupOrUploader   *string         `json:"groupOrUploader" db:"group_or_uploader"`
-	PayloadURL        string          `json:"payloadUrl" db:"payload_url" doc:"Where people find it"`
+	PayloadURL        string          `json:"payloadUrl" db:"payload_url" doc:"Page where the release can be found"`
 	MediaURL          *string         `json:"mediaUrl" db:"media_url"`
 	MediaURLKind      *string         `json:"mediaUrlKind" db:"media_url_kind" enum:"torrent,magnet,direct,other"`
-	Confidence        float64         `json:"confidence" db:"confidence" doc:"How sure the plugin is that it is of the series, 0 to 1"`
+	Confidence        float64         `json:"confidence" db:"confidence" doc:"Confidence of the plugin that the release belongs to the series, 0 to 1"`
 	Metadata          json.RawMessage `json:"metadata" db:"metadata"`
 	State             string          `json:"state" db:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden"`
 	ObservedAt        time.Time       `json:"observedAt" db:"observed_at"`
@@ -66,7 +66,7 @@ type Filter struct {
 	State     string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"announced"`
 	SeriesID  string `query:"seriesId" format:"uuid"`
 	SourceID  string `query:"sourceId" format:"uuid"`
-	Language  string `query:"language" maxLength:"100" doc:"As releases have it, for example en"`
+	Language  string `query:"language" maxLength:"100" doc:"Language code as in releases, for example en"`
 	LibraryID string `query:"libraryId" format:"uuid"`
 }
 
@@ -168,7 +168,7 @@ func ofOne(ctx context.Context, d *db.DB, series uuid.UUID, state string, p http
 type Facets struct {
 	Languages []LanguageFacet `json:"languages" nullable:"false"`
 	Libraries []LibraryFacet  `json:"libraries" nullable:"false"`
-	Series    []SeriesFacet   `json:"series" nullable:"false" doc:"At most 500, those with most releases first"`
+	Series    []SeriesFacet   `json:"series" nullable:"false" doc:"At most 500 series, those with most releases first"`
 }
 
 // LanguageFacet counts releases of a language.

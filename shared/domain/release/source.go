@@ -22,19 +22,19 @@ import (
 // Source is what a plugin polls for releases.
 type Source struct {
 	ID                    uuid.UUID       `json:"id" db:"id"`
-	PluginID              string          `json:"pluginId" db:"plugin" doc:"The name of the plugin"`
-	SourceKey             string          `json:"sourceKey" db:"name" doc:"What the plugin calls the source"`
+	PluginID              string          `json:"pluginId" db:"plugin" doc:"Name of the plugin"`
+	SourceKey             string          `json:"sourceKey" db:"name" doc:"The plugin's key of the source"`
 	DisplayName           string          `json:"displayName" db:"display_name"`
 	Kind                  string          `json:"kind" db:"kind" enum:"rss-uploader,rss-series,api-feed,metadata-feed"`
 	Config                json.RawMessage `json:"config" db:"config"`
 	Enabled               bool            `json:"enabled" db:"enabled"`
-	CronSchedule          *string         `json:"cronSchedule" db:"cron_schedule" doc:"Of its own; null is that of the setting release_tracking.default_cron_schedule"`
-	EffectiveCronSchedule string          `json:"effectiveCronSchedule" db:"-" doc:"Empty is never"`
+	CronSchedule          *string         `json:"cronSchedule" db:"cron_schedule" doc:"The source's own schedule; null means the setting release_tracking.default_cron_schedule"`
+	EffectiveCronSchedule string          `json:"effectiveCronSchedule" db:"-" doc:"Empty means never"`
 	ETag                  *string         `json:"etag" db:"etag"`
 	LastPolledAt          *time.Time      `json:"lastPolledAt" db:"last_polled_at"`
-	LastError             *string         `json:"lastError" db:"last_error" doc:"Of the last poll; null where it went well"`
+	LastError             *string         `json:"lastError" db:"last_error" doc:"Error of the last poll; null if it succeeded"`
 	LastErrorAt           *time.Time      `json:"lastErrorAt" db:"last_error_at"`
-	LastSummary           *string         `json:"lastSummary" db:"last_summary" doc:"What came of the last poll"`
+	LastSummary           *string         `json:"lastSummary" db:"last_summary" doc:"Result of the last poll"`
 	CreatedAt             time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt             time.Time       `json:"updatedAt" db:"updated_at"`
 }
@@ -179,8 +179,8 @@ func poll(ctx context.Context, d *db.DB, source uuid.UUID) (*Polled, error) {
 type PolledAll struct {
 	Considered int `json:"considered"`
 	Enqueued   int `json:"enqueued"`
-	Coalesced  int `json:"coalesced" doc:"Sources that are being polled already"`
-	Failed     int `json:"failed" doc:"Always 0: either all are queued or none"`
+	Coalesced  int `json:"coalesced" doc:"Number of sources that were being polled already"`
+	Failed     int `json:"failed" doc:"Always 0: either all sources are queued or none"`
 }
 
 func pollAll(ctx context.Context, d *db.DB) (*PolledAll, error) {

@@ -25,10 +25,10 @@ type Tracking struct {
 	TrackVolumes                bool            `json:"trackVolumes" db:"track_volumes"`
 	LatestKnownChapter          *float64        `json:"latestKnownChapter" db:"latest_chapter"`
 	LatestKnownVolume           *int32          `json:"latestKnownVolume" db:"latest_volume"`
-	Languages                   []string        `json:"languages" db:"languages" nullable:"true" doc:"null is those of the setting release_tracking.default_languages"`
-	VolumeChapterMap            json.RawMessage `json:"volumeChapterMap" db:"volume_chapters" doc:"Of volumes, the last chapter in each"`
-	PollIntervalOverrideS       *int32          `json:"pollIntervalOverrideS" db:"poll_interval" doc:"At most so often, in seconds; null is whenever a source is polled"`
-	ConfidenceThresholdOverride *float64        `json:"confidenceThresholdOverride" db:"confidence_threshold" doc:"null is 0.7"`
+	Languages                   []string        `json:"languages" db:"languages" nullable:"true" doc:"Null means the setting release_tracking.default_languages"`
+	VolumeChapterMap            json.RawMessage `json:"volumeChapterMap" db:"volume_chapters" doc:"Last chapter of each volume"`
+	PollIntervalOverrideS       *int32          `json:"pollIntervalOverrideS" db:"poll_interval" doc:"Minimum number of seconds between polls; null means whenever a source is polled"`
+	ConfidenceThresholdOverride *float64        `json:"confidenceThresholdOverride" db:"confidence_threshold" doc:"Null means 0.7"`
 	CreatedAt                   time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt                   time.Time       `json:"updatedAt" db:"updated_at"`
 }
@@ -40,8 +40,8 @@ type TrackingBody struct {
 	TrackVolumes                *bool                             `json:"trackVolumes,omitempty" nullable:"true"`
 	LatestKnownChapter          httpapi.Optional[float64]         `json:"latestKnownChapter,omitempty" minimum:"0" maximum:"9999999"`
 	LatestKnownVolume           httpapi.Optional[int32]           `json:"latestKnownVolume,omitempty" minimum:"0" maximum:"9999999"`
-	Languages                   httpapi.Optional[[]string]        `json:"languages,omitempty" maxItems:"50" doc:"ISO 639-1 codes; an empty list is all languages"`
-	VolumeChapterMap            httpapi.Optional[json.RawMessage] `json:"volumeChapterMap,omitempty" doc:"An object: by volumes the last chapter of each, or an object with start and end"`
+	Languages                   httpapi.Optional[[]string]        `json:"languages,omitempty" maxItems:"50" doc:"ISO 639-1 codes; an empty list means all languages"`
+	VolumeChapterMap            httpapi.Optional[json.RawMessage] `json:"volumeChapterMap,omitempty" doc:"An object that maps each volume to its last chapter, or to an object with start and end"`
 	PollIntervalOverrideS       httpapi.Optional[int32]           `json:"pollIntervalOverrideS,omitempty" minimum:"60" maximum:"31536000"`
 	ConfidenceThresholdOverride httpapi.Optional[float64]         `json:"confidenceThresholdOverride,omitempty" minimum:"0" maximum:"1"`
 }
