@@ -27,15 +27,15 @@ func Routes(a *httpapi.API, d *db.DB) {
 		size                          int // page size; 0: the feed has no pages
 		load                          func(ctx context.Context, d *db.DB, in input) (*feed, error)
 	}{
-		{"", "Catalog", "Where the catalog begins", httpapi.SignedIn, 0, root},
-		{"/libraries", "Libraries", "The libraries", auth.LibrariesRead, 0, allLibraries},
-		{"/libraries/{id}", "Library", "The series of a library, by title", auth.SeriesRead, defaultSize, ofLibrary},
-		{"/series/{id}", "Series", "The books of a series, in order", auth.BooksRead, httpapi.MaxPageSize, ofSeries},
-		{collections.path, "Collections", "The collections by name", auth.CollectionsRead, defaultSize, lists(collections)},
-		{collections.path + "/{id}", "Collection", "The series of a collection", auth.CollectionsRead, defaultSize, ofCollection},
-		{readLists.path, "ReadLists", "The read lists by name", auth.ReadListsRead, defaultSize, lists(readLists)},
-		{readLists.path + "/{id}", "ReadList", "The books of a read list", auth.ReadListsRead, defaultSize, ofReadList},
-		{"/recent", "Recent", "All books, the newest first", auth.BooksRead, defaultSize, recent},
+		{"", "Catalog", "Get the root of the catalog", httpapi.SignedIn, 0, root},
+		{"/libraries", "Libraries", "List the libraries", auth.LibrariesRead, 0, allLibraries},
+		{"/libraries/{id}", "Library", "List the series of a library by title", auth.SeriesRead, defaultSize, ofLibrary},
+		{"/series/{id}", "Series", "List the books of a series in order", auth.BooksRead, httpapi.MaxPageSize, ofSeries},
+		{collections.path, "Collections", "List the collections by name", auth.CollectionsRead, defaultSize, lists(collections)},
+		{collections.path + "/{id}", "Collection", "List the series of a collection", auth.CollectionsRead, defaultSize, ofCollection},
+		{readLists.path, "ReadLists", "List the read lists by name", auth.ReadListsRead, defaultSize, lists(readLists)},
+		{readLists.path + "/{id}", "ReadList", "List the books of a read list", auth.ReadListsRead, defaultSize, ofReadList},
+		{"/recent", "Recent", "List all books, newest first", auth.BooksRead, defaultSize, recent},
 	} {
 		load := func(r *http.Request) (*feed, error) {
 			in, err := inputOf(r, f.path, f.size)
@@ -71,14 +71,14 @@ func searches(a *httpapi.API, d *db.DB) {
 			return f, err
 		}
 	}
-	op := httpapi.Op{Method: "GET", Path: "/search", ID: "Search", Summary: "Series and books by words of their titles, the 100 best matches of each",
+	op := httpapi.Op{Method: "GET", Path: "/search", ID: "Search", Summary: "Search series and books by words of their titles; returns the 100 best matches of each",
 		Permission: auth.BooksRead}
 	op.Query = []httpapi.Query{{Name: "q", Text: true}}
 	a.Handle(opds1(op), answer(load("q"), writeAtom))
 	op.Query = []httpapi.Query{{Name: "query", Text: true}}
 	a.Handle(opds2(op), answer(load("query"), writeOPDS2))
 
-	description := opds1(httpapi.Op{Method: "GET", Path: "/search.xml", ID: "SearchDescription", Summary: "How to search (OpenSearch)", Permission: httpapi.SignedIn})
+	description := opds1(httpapi.Op{Method: "GET", Path: "/search.xml", ID: "SearchDescription", Summary: "Get the OpenSearch description of the search", Permission: httpapi.SignedIn})
 	description.Media = openSearch
 	a.Handle(description, func(w http.ResponseWriter, r *http.Request) error {
 		var f feed
@@ -91,7 +91,7 @@ func searches(a *httpapi.API, d *db.DB) {
 
 // ofOneBook registers what each version has for a single book.
 func ofOneBook(a *httpapi.API, d *db.DB) {
-	one := opds2(httpapi.Op{Method: "GET", Path: "/books/{id}", ID: "Book", Summary: "One book, as feeds show it", Permission: auth.BooksRead})
+	one := opds2(httpapi.Op{Method: "GET", Path: "/books/{id}", ID: "Book", Summary: "Get a book as a publication of the catalog", Permission: auth.BooksRead})
 	one.Media = opds2PublicationType
 	a.Handle(one, func(w http.ResponseWriter, r *http.Request) error {
 		id, err := httpapi.PathID(r)
@@ -105,7 +105,7 @@ func ofOneBook(a *httpapi.API, d *db.DB) {
 		return httpapi.WriteDocument(w, opds2PublicationType+";charset=utf-8", p.opds2())
 	})
 
-	op := httpapi.Op{Method: "GET", Path: "/books/{id}/pages", ID: "Pages", Summary: "The pages of a book, one entry each", Permission: auth.PagesRead,
+	op := httpapi.Op{Method: "GET", Path: "/books/{id}/pages", ID: "Pages", Summary: "List the pages of a book, one entry per page", Permission: auth.PagesRead,
 		Query: queryOf(httpapi.MaxPageSize)}
 	a.Handle(opds1(op), func(w http.ResponseWriter, r *http.Request) error {
 		in, err := inputOf(r, op.Path, httpapi.MaxPageSize)

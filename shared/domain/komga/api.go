@@ -43,10 +43,10 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 		path, id, summary string
 		order             httpapi.Sorting // by default
 	}{
-		{"", "ListSeries", "Series by title", httpapi.Sorting{}},
-		{"/new", "ListNewSeries", "Series, the newest first", httpapi.Sorting{Sort: "date_added", Order: "desc"}},
-		{"/latest", "ListLatestSeries", "Series, the latest changed first", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
-		{"/updated", "ListUpdatedSeries", "The same", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
+		{"", "ListSeries", "List the series, by default by title", httpapi.Sorting{}},
+		{"/new", "ListNewSeries", "List the series, by default newest first", httpapi.Sorting{Sort: "date_added", Order: "desc"}},
+		{"/latest", "ListLatestSeries", "List the series, by default most recently updated first", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
+		{"/updated", "ListUpdatedSeries", "List the series, by default most recently updated first (alias of /series/latest)", httpapi.Sorting{Sort: "date_updated", Order: "desc"}},
 	} {
 		httpapi.Register(a, operation("GET", "/v1/series"+l.path, l.id, l.summary, auth.SeriesRead),
 			func(ctx context.Context, in *struct {
@@ -61,7 +61,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 				return filteredSeries(ctx, d, in.SeriesFilter, nil, words(&in.Search), order, in.Paging)
 			})
 	}
-	httpapi.Register(a, operation("POST", "/v1/series/list", "FilterSeries", "Series that meet a condition", auth.SeriesRead),
+	httpapi.Register(a, operation("POST", "/v1/series/list", "FilterSeries", "List the series that meet a condition", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -72,9 +72,9 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 }
 
 func oneOfSeries(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "/v1/series/{id}", "GetSeries", "One series", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/series/{id}", "GetSeries", "Get a series", auth.SeriesRead),
 		func(ctx context.Context, in *IDInput) (*Series, error) { return oneSeries(ctx, d, in.ID) })
-	httpapi.Register(a, operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "The books of a series, in order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/series/{id}/books", "ListSeriesBooks", "List the books of a series, by default in order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			BookFilter
@@ -94,8 +94,8 @@ func bookLists(a *httpapi.API, d *db.DB) {
 		path, id, summary string
 		order             httpapi.Sorting // by default
 	}{
-		{"", "ListBooks", "Books by title", httpapi.Sorting{}},
-		{"/latest", "ListLatestBooks", "Books, the latest changed first", httpapi.Sorting{Sort: "modified_at", Order: "desc"}},
+		{"", "ListBooks", "List the books, by default by title", httpapi.Sorting{}},
+		{"/latest", "ListLatestBooks", "List the books, by default most recently updated first", httpapi.Sorting{Sort: "modified_at", Order: "desc"}},
 	} {
 		httpapi.Register(a, operation("GET", "/v1/books"+l.path, l.id, l.summary, auth.BooksRead),
 			func(ctx context.Context, in *struct {
@@ -114,11 +114,11 @@ func bookLists(a *httpapi.API, d *db.DB) {
 				return listBooks(ctx, d, list, in.Paging)
 			})
 	}
-	httpapi.Register(a, operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "The next book of each series that the caller reads and has none open of", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "List the next book of each series that the caller has begun and has no open book in", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-			LibraryID []string `query:"libraryId,explode" doc:"One; several are as none"`
+			LibraryID []string `query:"libraryId,explode" doc:"Id of one library; ignored if there are several"`
 		}) (*Page[Book], error) {
 			libraries := separated(in.LibraryID)
 			if err := ids("libraryId", libraries); err != nil {
@@ -130,7 +130,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 			}
 			return listBooks(ctx, d, book.ListOnDeck(library), in.Paging)
 		})
-	httpapi.Register(a, operation("POST", "/v1/books/list", "FilterBooks", "Books that meet a condition", auth.BooksRead),
+	httpapi.Register(a, operation("POST", "/v1/books/list", "FilterBooks", "List the books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -149,20 +149,20 @@ func oneOfBooks(a *httpapi.API, d *db.DB, added task.Added) {
 		path, id, summary string
 		list              func(uuid.UUID) *book.Listed
 	}{
-		{"", "GetBook", "One book", book.ListOne},
-		{"/next", "GetNextBook", "The book after one in its series", book.ListNext},
-		{"/previous", "GetPreviousBook", "The book before one in its series", book.ListPrevious},
+		{"", "GetBook", "Get a book", book.ListOne},
+		{"/next", "GetNextBook", "Get the next book of the series", book.ListNext},
+		{"/previous", "GetPreviousBook", "Get the previous book of the series", book.ListPrevious},
 	} {
 		httpapi.Register(a, operation("GET", "/v1/books/{id}"+o.path, o.id, o.summary, auth.BooksRead),
 			func(ctx context.Context, in *IDInput) (*Book, error) { return one(ctx, d, o.list(in.ID)) })
 	}
-	httpapi.Register(a, operation("GET", "/v1/books/{id}/pages", "ListPages", "The page images of a book", auth.PagesRead),
+	httpapi.Register(a, operation("GET", "/v1/books/{id}/pages", "ListPages", "List the page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *IDInput) (*[]BookPage, error) { return pagesOf(ctx, d, added, in.ID) })
 }
 
 // reading registers the operations that write the caller's progress.
 func reading(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Store the caller's page in a book, or that it was read", auth.BooksRead),
+	httpapi.Register(a, operation("PATCH", "/v1/books/{id}/read-progress", "SetReadProgress", "Set the caller's page in a book, or mark the book as read", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body Turned
@@ -183,9 +183,9 @@ func reading(a *httpapi.API, d *db.DB) {
 			_, err := progress.UnreadSeries(ctx, d, in.ID)
 			return nil, err
 		})
-	httpapi.Register(a, operation("GET", "/v2/series/{id}/read-progress/tachiyomi", "GetSeriesProgress", "How far the caller has read a series", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v2/series/{id}/read-progress/tachiyomi", "GetSeriesProgress", "Get the caller's progress in a series", auth.BooksRead),
 		func(ctx context.Context, in *IDInput) (*SeriesProgress, error) { return seriesProgress(ctx, d, in.ID) })
-	httpapi.Register(a, operation("PUT", "/v2/series/{id}/read-progress/tachiyomi", "SetSeriesProgress", "Mark the books up to a number as read", auth.BooksRead),
+	httpapi.Register(a, operation("PUT", "/v2/series/{id}/read-progress/tachiyomi", "SetSeriesProgress", "Mark the books of a series up to a number as read", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {
@@ -194,13 +194,13 @@ func reading(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.None, error) {
 			return nil, readUpTo(ctx, d, in.ID, in.Body.Last)
 		})
-	where := operation("GET", "/v1/books/{id}/progression", "GetProgression", "The caller's last place in an e-book as a Readium locator; 204 when there is none", auth.BooksRead)
+	where := operation("GET", "/v1/books/{id}/progression", "GetProgression", "Get the caller's last position in an e-book as a Readium locator; returns 204 if there is none", auth.BooksRead)
 	where.MayBeEmpty = true
 	httpapi.Register(a, where,
 		func(ctx context.Context, in *IDInput) (*progress.Progression, error) {
 			return progress.Place(ctx, d, in.ID)
 		})
-	httpapi.Register(a, operation("PUT", "/v1/books/{id}/progression", "SetProgression", "Store the caller's place in an e-book, and with it the progress", auth.BooksRead),
+	httpapi.Register(a, operation("PUT", "/v1/books/{id}/progression", "SetProgression", "Set the caller's position in an e-book, which also updates the progress", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body progress.NewProgression

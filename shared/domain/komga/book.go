@@ -28,8 +28,8 @@ type Book struct {
 	SeriesID         string        `json:"seriesId"`
 	SeriesTitle      string        `json:"seriesTitle"`
 	LibraryID        string        `json:"libraryId"`
-	Name             string        `json:"name" doc:"Of the file"`
-	URL              string        `json:"url" doc:"The file"`
+	Name             string        `json:"name" doc:"Name of the file"`
+	URL              string        `json:"url" doc:"Path of the file"`
 	Number           int           `json:"number"`
 	Created          string        `json:"created"`
 	LastModified     string        `json:"lastModified"`
@@ -49,9 +49,9 @@ type Media struct {
 	Status               string `json:"status" enum:"READY,ERROR,UNKNOWN"`
 	MediaType            string `json:"mediaType"`
 	PagesCount           int32  `json:"pagesCount"`
-	Comment              string `json:"comment" doc:"Why it cannot be read"`
+	Comment              string `json:"comment" doc:"Why the file cannot be read"`
 	MediaProfile         string `json:"mediaProfile" enum:"DIVINA,PDF,EPUB"`
-	EpubDivinaCompatible bool   `json:"epubDivinaCompatible" doc:"Of an EPUB: its pages are images"`
+	EpubDivinaCompatible bool   `json:"epubDivinaCompatible" doc:"Whether the pages of an EPUB are images"`
 	EpubIsKepub          bool   `json:"epubIsKepub"`
 }
 
@@ -69,7 +69,7 @@ type BookMetadata struct {
 	ReleaseDateLock bool     `json:"releaseDateLock"`
 	Authors         []Author `json:"authors" nullable:"false"`
 	AuthorsLock     bool     `json:"authorsLock"`
-	Tags            []string `json:"tags" nullable:"false" doc:"Its genres"`
+	Tags            []string `json:"tags" nullable:"false" doc:"Genres of the book"`
 	TagsLock        bool     `json:"tagsLock"`
 	ISBN            string   `json:"isbn"`
 	ISBNLock        bool     `json:"isbnLock"`
@@ -81,7 +81,7 @@ type BookMetadata struct {
 
 // ReadProgress is the caller's progress in a book.
 type ReadProgress struct {
-	Page         int32  `json:"page" doc:"From 1"`
+	Page         int32  `json:"page" doc:"Page number, from 1"`
 	Completed    bool   `json:"completed"`
 	ReadDate     string `json:"readDate"`
 	Created      string `json:"created"`
@@ -95,8 +95,8 @@ type BookPage struct {
 	Number    int32  `json:"number" minimum:"1"`
 	FileName  string `json:"fileName"`
 	MediaType string `json:"mediaType"`
-	Width     *int32 `json:"width" doc:"Pixels; null when not known"`
-	Height    *int32 `json:"height" doc:"Pixels; null when not known"`
+	Width     *int32 `json:"width" doc:"Width in pixels; null if unknown"`
+	Height    *int32 `json:"height" doc:"Height in pixels; null if unknown"`
 	SizeBytes int64  `json:"sizeBytes"`
 	Size      string `json:"size" example:"12.3 MiB"`
 }
@@ -108,18 +108,18 @@ type BookFilter struct {
 	SeriesID    []string `query:"seriesId,explode"`
 	ReadListID  []string `query:"readlistId,explode" doc:"Ids, or want-to-read"`
 	ReadStatus  []string `query:"readStatus,explode" doc:"UNREAD, IN_PROGRESS or READ"`
-	MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; others find nothing"`
-	Tag         []string `query:"tag,explode" doc:"One of its genres"`
-	Author      []string `query:"author,explode" doc:"A name, or name,role; the role does not count"`
-	Deleted     bool     `query:"deleted" doc:"Books whose files are gone are not shown: true finds nothing"`
-	Oneshot     bool     `query:"oneshot" doc:"There are none: true finds nothing"`
+	MediaStatus []string `query:"mediaStatus,explode" doc:"READY or ERROR; other values match no book"`
+	Tag         []string `query:"tag,explode" doc:"A genre of the book"`
+	Author      []string `query:"author,explode" doc:"A name, or name,role; the role is ignored"`
+	Deleted     bool     `query:"deleted" doc:"Books whose files are gone are never listed: true matches no book"`
+	Oneshot     bool     `query:"oneshot" doc:"There are no one-shots: true matches no book"`
 }
 
 // BookSearch is the body of a filtered list; a null field does not filter.
 type BookSearch struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title"`
-	SearchTerm     *string         `json:"searchTerm,omitempty" nullable:"true" maxLength:"1000" doc:"The same"`
+	SearchTerm     *string         `json:"searchTerm,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title, like fullTextSearch"`
 	LibraryID      []string        `json:"libraryId,omitempty"`
 	SeriesID       []string        `json:"seriesId,omitempty"`
 	ReadStatus     []string        `json:"readStatus,omitempty"`

@@ -22,7 +22,7 @@ type Collection struct {
 	ID               string   `json:"id"`
 	Name             string   `json:"name"`
 	Ordered          bool     `json:"ordered"`
-	SeriesIDs        []string `json:"seriesIds" nullable:"false" doc:"Of an automatic one none: ask for its series"`
+	SeriesIDs        []string `json:"seriesIds" nullable:"false" doc:"Empty for an automatic collection: list its series instead"`
 	CreatedDate      string   `json:"createdDate"`
 	LastModifiedDate string   `json:"lastModifiedDate"`
 	Filtered         bool     `json:"filtered"`
@@ -122,20 +122,20 @@ func lists(a *httpapi.API, d *db.DB) {
 	named(a, d, readLists, namedRow.readList)
 	collectionMembers(a, d)
 	readListMembers(a, d)
-	having(a, d, collections, "/v1/series/{id}/collections", "ListSeriesCollections", "The collections that people put a series into", "Series",
+	having(a, d, collections, "/v1/series/{id}/collections", "ListSeriesCollections", "List the collections that contain a series, without automatic ones", "Series",
 		"select exists (select from series where tenant_id = app.tenant() and id = $1)", namedRow.collection)
-	having(a, d, readLists, "/v1/books/{id}/readlists", "ListBookReadLists", "The read lists that a book is in", "Book",
+	having(a, d, readLists, "/v1/books/{id}/readlists", "ListBookReadLists", "List the read lists that contain a book", "Book",
 		"select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", namedRow.readList)
 }
 
 // named registers the list of collections or read lists, and the single ones.
 func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
-	httpapi.Register(a, operation("GET", "/v1/"+k.path, "List"+k.id+"s", "All by name, what the caller wants to read before them", k.permission),
+	httpapi.Register(a, operation("GET", "/v1/"+k.path, "List"+k.id+"s", "List the "+k.path+" by name, after the caller's want-to-read list", k.permission),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-			Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
-			LibraryID []string `query:"libraryId,explode" doc:"Changes nothing: they are of all libraries"`
+			Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name contains this text"`
+			LibraryID []string `query:"libraryId,explode" doc:"Ignored: they belong to all libraries"`
 		}) (*Page[T], error) {
 			var b pgx.Batch
 			var rows []namedRow
@@ -159,9 +159,9 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 		out := as(*row)
 		return &out, nil
 	}
-	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/"+wantedID, "GetWanted"+k.id, "What the caller wants to read; not found where that is nothing", k.permission),
+	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/"+wantedID, "GetWanted"+k.id, "Get the caller's want-to-read list; not found if it is empty", k.permission),
 		func(ctx context.Context, _ *At) (*T, error) { return single(ctx, wantedID) })
-	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/{id}", "Get"+k.id, "One of them", k.permission),
+	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/{id}", "Get"+k.id, "Get one of the "+k.path, k.permission),
 		func(ctx context.Context, in *IDInput) (*T, error) { return single(ctx, in.ID.String()) })
 }
 
@@ -190,7 +190,7 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 		}
 		return listSeries(ctx, d, list, p)
 	}
-	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "The series that the caller wants to read, in the caller's order", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "List the series that the caller wants to read, by default in the caller's order", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			SeriesFilter
@@ -200,7 +200,7 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 				return listSeries(ctx, d, series.Selected("select w.series_id as id"+collections.wanted+wantedOrder, "select count(*)"+collections.wanted), in.Paging)
 			})
 		})
-	httpapi.Register(a, operation("GET", "/v1/collections/{id}/series", "ListCollectionSeries", "The series of a collection", auth.CollectionsRead),
+	httpapi.Register(a, operation("GET", "/v1/collections/{id}/series", "ListCollectionSeries", "List the series of a collection", auth.CollectionsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			SeriesFilter
@@ -233,7 +233,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 		}
 		return listBooks(ctx, d, list, p)
 	}
-	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "The books that the caller wants to read, in the caller's order", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "List the books that the caller wants to read, by default in the caller's order", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			BookFilter
@@ -243,7 +243,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 				return listBooks(ctx, d, book.Selected("select w.book_id as id"+readLists.wanted+wantedOrder, "select count(*)"+readLists.wanted), in.Paging)
 			})
 		})
-	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "The books of a read list", auth.ReadListsRead),
+	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "List the books of a read list", auth.ReadListsRead),
 		func(ctx context.Context, in *struct {
 			IDInput
 			BookFilter

@@ -75,7 +75,7 @@ func (r libraryRow) library() Library {
 }
 
 func libraries(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "/v1/libraries", "ListLibraries", "The libraries by name", auth.LibrariesRead),
+	httpapi.Register(a, operation("GET", "/v1/libraries", "ListLibraries", "List the libraries by name", auth.LibrariesRead),
 		func(ctx context.Context, _ *At) (*[]Library, error) {
 			var b pgx.Batch
 			var rows []libraryRow
@@ -89,7 +89,7 @@ func libraries(a *httpapi.API, d *db.DB) {
 			}
 			return &out, nil
 		})
-	httpapi.Register(a, operation("GET", "/v1/libraries/{id}", "GetLibrary", "One library", auth.LibrariesRead),
+	httpapi.Register(a, operation("GET", "/v1/libraries/{id}", "GetLibrary", "Get a library", auth.LibrariesRead),
 		func(ctx context.Context, in *IDInput) (*Library, error) {
 			row, err := db.Get[libraryRow](ctx, d, librarySQL+" and id = $1", in.ID)
 			if err != nil {

@@ -14,15 +14,15 @@ import (
 
 // At is the prefix of an operation's path.
 type At struct {
-	Prefix string `path:"prefix" doc:"The setting komga_api.prefix"`
+	Prefix string `path:"prefix" doc:"Value of the setting komga_api.prefix"`
 }
 
 // Paging holds the query parameters of a list.
 type Paging struct {
 	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
-	Size    int      `query:"size" default:"20" minimum:"0" doc:"Items a page; 0 counts as 20, more than 500 as 500"`
-	Unpaged bool     `query:"unpaged" doc:"All in one page, 2000 at most"`
-	Sort    []string `query:"sort,explode" doc:"Field, or field,asc or field,desc; the first that is known counts"`
+	Size    int      `query:"size" default:"20" minimum:"0" doc:"Items per page; 0 means 20, values above 500 mean 500"`
+	Unpaged bool     `query:"unpaged" doc:"Return all items in one page, at most 2000"`
+	Sort    []string `query:"sort,explode" doc:"field, or field,asc or field,desc; the first known field is used"`
 }
 
 // maxUnpaged is the maximum number of items in an unpaged list: a function's response is limited to 6 MB.

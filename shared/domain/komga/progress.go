@@ -13,8 +13,8 @@ import (
 
 // Turned is the progress that a client sends.
 type Turned struct {
-	Page      *int32 `json:"page,omitempty" nullable:"true" minimum:"1" doc:"From 1; the last one completes the book"`
-	Completed *bool  `json:"completed,omitempty" nullable:"true" doc:"true: the book was read, whatever the page"`
+	Page      *int32 `json:"page,omitempty" nullable:"true" minimum:"1" doc:"Page number, from 1; the last page completes the book"`
+	Completed *bool  `json:"completed,omitempty" nullable:"true" doc:"true marks the book as read, regardless of the page"`
 }
 
 func (t Turned) store(ctx context.Context, d *db.DB, id uuid.UUID) error {
@@ -34,7 +34,7 @@ type SeriesProgress struct {
 	Read      int64   `json:"booksReadCount" db:"read"`
 	Unread    int64   `json:"booksUnreadCount" db:"unread"`
 	Open      int64   `json:"booksInProgressCount" db:"open"`
-	Last      float64 `json:"lastReadContinuousNumberSort" db:"last" doc:"Number of the last book that was read with all before it; 0 for none"`
+	Last      float64 `json:"lastReadContinuousNumberSort" db:"last" doc:"Number of the last book that was read together with all books before it; 0 means none"`
 	MaxNumber float64 `json:"maxNumberSort" db:"max"`
 }
 

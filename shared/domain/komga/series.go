@@ -24,7 +24,7 @@ type Series struct {
 	ID                   string         `json:"id"`
 	LibraryID            string         `json:"libraryId"`
 	Name                 string         `json:"name"`
-	URL                  string         `json:"url" doc:"The folder"`
+	URL                  string         `json:"url" doc:"Path of the folder"`
 	Created              string         `json:"created"`
 	LastModified         string         `json:"lastModified"`
 	FileLastModified     string         `json:"fileLastModified"`
@@ -112,16 +112,16 @@ type SeriesFilter struct {
 	Language     []string `query:"language,explode"`
 	Genre        []string `query:"genre,explode"`
 	Tag          []string `query:"tag,explode"`
-	Author       []string `query:"author,explode" doc:"A name, or name,role; the role does not count"`
-	Deleted      bool     `query:"deleted" doc:"Series whose files are gone are not kept: true finds nothing"`
-	Oneshot      bool     `query:"oneshot" doc:"There are none: true finds nothing"`
+	Author       []string `query:"author,explode" doc:"A name, or name,role; the role is ignored"`
+	Deleted      bool     `query:"deleted" doc:"Series whose files are gone are not kept: true matches no series"`
+	Oneshot      bool     `query:"oneshot" doc:"There are no one-shots: true matches no series"`
 }
 
 // SeriesSearch is the body of a filtered list; a null field does not filter.
 type SeriesSearch struct {
 	Condition      json.RawMessage `json:"condition,omitempty" doc:"Tree of allOf, anyOf and leaves {field: {operator, value}}"`
 	FullTextSearch *string         `json:"fullTextSearch,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title"`
-	SearchTerm     *string         `json:"searchTerm,omitempty" nullable:"true" maxLength:"1000" doc:"The same"`
+	SearchTerm     *string         `json:"searchTerm,omitempty" nullable:"true" maxLength:"1000" doc:"Words of the title, like fullTextSearch"`
 	LibraryID      []string        `json:"libraryId,omitempty"`
 	CollectionID   []string        `json:"collectionId,omitempty"`
 	ReadStatus     []string        `json:"readStatus,omitempty"`

@@ -31,7 +31,7 @@ var userRoles = map[string][]string{"admin": {"ADMIN"}, "maintainer": {"USER", "
 
 func users(a *httpapi.API, d *db.DB) {
 	for _, v := range []struct{ version, id string }{{"v1", "FirstMe"}, {"v2", "Me"}} {
-		httpapi.Register(a, operation("GET", "/"+v.version+"/users/me", v.id, "Who asks", httpapi.SignedIn),
+		httpapi.Register(a, operation("GET", "/"+v.version+"/users/me", v.id, "Get the caller", httpapi.SignedIn),
 			func(ctx context.Context, _ *At) (*User, error) {
 				if err := d.Enter(ctx); err != nil {
 					return nil, err

@@ -18,16 +18,16 @@ const maxValues = "5000"
 // values registers the lists of existing values for filters.
 func values(a *httpapi.API, d *db.DB) {
 	for _, v := range []struct{ path, id, summary, sql string }{
-		{"genres", "ListGenres", "The genres of the series", usedSQL("series", "genre")},
-		{"tags", "ListTags", "The tags of the series", usedSQL("series", "tag")},
-		{"tags/series", "ListSeriesTags", "The same", usedSQL("series", "tag")},
-		{"tags/book", "ListBookTags", "The tags that books show: their genres", usedSQL("book", "genre")},
-		{"sharing-labels", "ListSharingLabels", "None", "select '' where false"},
-		{"series/release-dates", "ListReleaseDates", "The years of the series, the latest first", `select v || '-01-01' from (select distinct year as v from series
+		{"genres", "ListGenres", "List the genres of the series", usedSQL("series", "genre")},
+		{"tags", "ListTags", "List the tags of the series", usedSQL("series", "tag")},
+		{"tags/series", "ListSeriesTags", "List the tags of the series (alias of /tags)", usedSQL("series", "tag")},
+		{"tags/book", "ListBookTags", "List the tags of the books, which are their genres", usedSQL("book", "genre")},
+		{"sharing-labels", "ListSharingLabels", "List the sharing labels; always empty", "select '' where false"},
+		{"series/release-dates", "ListReleaseDates", "List the years of the series, latest first", `select v || '-01-01' from (select distinct year as v from series
 			where tenant_id = app.tenant() and year is not null) s order by s.v desc`},
-		{"publishers", "ListPublishers", "The publishers of the series", ofSeriesSQL("publisher")},
-		{"languages", "ListLanguages", "The languages of the series", ofSeriesSQL("language")},
-		{"age-ratings", "ListAgeRatings", "The ages that series are rated for", `select v::text from (select distinct age_rating as v from series
+		{"publishers", "ListPublishers", "List the publishers of the series", ofSeriesSQL("publisher")},
+		{"languages", "ListLanguages", "List the languages of the series", ofSeriesSQL("language")},
+		{"age-ratings", "ListAgeRatings", "List the age ratings of the series", `select v::text from (select distinct age_rating as v from series
 			where tenant_id = app.tenant() and age_rating is not null) s order by s.v`},
 	} {
 		httpapi.Register(a, operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
@@ -38,7 +38,7 @@ func values(a *httpapi.API, d *db.DB) {
 				return &out, d.Run(ctx, &b)
 			})
 	}
-	httpapi.Register(a, operation("GET", "/v1/authors", "ListAuthors", "The authors of the series by name", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v1/authors", "ListAuthors", "List the authors of the series by name", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			AuthorFilter
@@ -46,7 +46,7 @@ func values(a *httpapi.API, d *db.DB) {
 			found, err := authors(ctx, d, in.AuthorFilter)
 			return &found, err
 		})
-	httpapi.Register(a, operation("GET", "/v2/authors", "ListAuthorPages", "The same in pages", auth.SeriesRead),
+	httpapi.Register(a, operation("GET", "/v2/authors", "ListAuthorPages", "List the authors of the series by name, in pages", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging
@@ -72,7 +72,7 @@ func ofSeriesSQL(column string) string {
 
 // AuthorFilter filters a list of authors.
 type AuthorFilter struct {
-	Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name has this in it"`
+	Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name contains this text"`
 	Role      string   `query:"role" maxLength:"100"`
 	LibraryID []string `query:"libraryId,explode"`
 }

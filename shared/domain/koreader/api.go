@@ -22,19 +22,19 @@ type Authorized struct {
 // Place is the reader's position in a document.
 type Place struct {
 	Document   string  `json:"document"`
-	Progress   string  `json:"progress" doc:"A page number, or in an e-book /body/DocFragment[N] and what KOReader adds to it"`
+	Progress   string  `json:"progress" doc:"A page number, or for an e-book /body/DocFragment[N] followed by KOReader's position"`
 	Percentage float64 `json:"percentage" minimum:"0" maximum:"1"`
-	Device     string  `json:"device" doc:"Empty"`
-	DeviceID   string  `json:"device_id" doc:"Empty"`
+	Device     string  `json:"device" doc:"Always empty"`
+	DeviceID   string  `json:"device_id" doc:"Always empty"`
 }
 
 // NewPlace is the position that KOReader sends.
 type NewPlace struct {
 	Document   string          `json:"document" minLength:"1" maxLength:"64" doc:"KOReader's digest of the file"`
-	Progress   json.RawMessage `json:"progress" doc:"A page, as number or text, or a place in an e-book"`
+	Progress   json.RawMessage `json:"progress" doc:"A page as a number or string, or a position in an e-book"`
 	Percentage float64         `json:"percentage" minimum:"0" maximum:"1"`
 	Device     string          `json:"device,omitempty" maxLength:"200"`
-	DeviceID   string          `json:"deviceId,omitempty" maxLength:"100" doc:"KOReader writes device_id"`
+	DeviceID   string          `json:"deviceId,omitempty" maxLength:"100" doc:"KOReader sends it as device_id"`
 }
 
 // Stored repeats the position in KOReader's format.
@@ -50,11 +50,11 @@ type Stored struct {
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	w := &wanter{database: d, added: added}
 	op := httpapi.Group{Path: "/koreader", Tag: "KOReader"}.Op
-	httpapi.Register(a, op("POST", "/users/create", "koreaderCreateUser", "Refused: users are made elsewhere", httpapi.Public),
+	httpapi.Register(a, op("POST", "/users/create", "koreaderCreateUser", "Create a user; always refused, as users are created elsewhere", httpapi.Public),
 		func(context.Context, *struct{}) (*httpapi.None, error) {
 			return nil, fault.New(fault.Forbidden, "Users are not made here: log in with an API key as user name, and any password")
 		})
-	httpapi.Register(a, op("GET", "/users/auth", "koreaderAuthorize", "Whether the API key in x-auth-user is good; x-auth-key is not looked at", httpapi.SignedIn),
+	httpapi.Register(a, op("GET", "/users/auth", "koreaderAuthorize", "Check the API key in x-auth-user; x-auth-key is ignored", httpapi.SignedIn),
 		func(ctx context.Context, _ *struct{}) (*Authorized, error) {
 			if err := enter(ctx, d); err != nil {
 				return nil, err
@@ -62,7 +62,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			w.want(ctx)
 			return &Authorized{"OK"}, nil
 		})
-	httpapi.Register(a, op("GET", "/syncs/progress/{document}", "koreaderGetProgress", "Where the caller is in a book", auth.ProgressRead),
+	httpapi.Register(a, op("GET", "/syncs/progress/{document}", "koreaderGetProgress", "Get the caller's position in a book", auth.ProgressRead),
 		func(ctx context.Context, in *struct {
 			Document string `path:"document" maxLength:"64"`
 		}) (*Place, error) {
@@ -72,7 +72,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return p, err
 		})
-	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Store where the caller is in a book; of a file that no book has nothing is kept", auth.ProgressWrite),
+	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Set the caller's position in a book; ignored if no book has the file", auth.ProgressWrite),
 		func(ctx context.Context, in *struct{ Body NewPlace }) (*Stored, error) {
 			err := in.Body.store(ctx, d)
 			if unknown(err) { // an error would stop KOReader from sending the rest of its queue

@@ -47,21 +47,21 @@ func Routes(a *httpapi.API, d *db.DB, s *page.Server) {
 		m, err := b.divina()
 		return divinaType, m, err
 	}
-	add("/manifest", "komgaGetManifest", "How a book is put together, as a Readium Web Publication Manifest: an EPUB by its documents, others by their pages",
+	add("/manifest", "komgaGetManifest", "Get the Readium Web Publication Manifest of a book: documents of an EPUB, pages of other books",
 		webpubType+", "+divinaType, func(r *http.Request, b *book) (string, any, error) {
 			if b.isEPUB() {
 				return ofEPUB(r, b)
 			}
 			return ofPages(r, b)
 		})
-	add("/manifest/epub", "komgaGetEPUBManifest", "How an EPUB is put together, by its documents", webpubType, ofEPUB)
-	add("/manifest/divina", "komgaGetDivinaManifest", "How a book is put together, by its page images", divinaType, ofPages)
-	add("/positions", "komgaGetPositions", "Places in a book that a reader can show its progress by: the pages, or every kilobyte of an EPUB's documents", positionsType,
+	add("/manifest/epub", "komgaGetEPUBManifest", "Get the manifest of an EPUB, with its documents", webpubType, ofEPUB)
+	add("/manifest/divina", "komgaGetDivinaManifest", "Get the manifest of a book, with its page images", divinaType, ofPages)
+	add("/positions", "komgaGetPositions", "List the positions in a book: its pages, or one per kilobyte of an EPUB's documents", positionsType,
 		func(r *http.Request, b *book) (string, any, error) {
 			p, err := b.positions(r)
 			return positionsType, p, err
 		})
-	files := operation("/resource/{path}", "komgaGetResource", "A file within an EPUB, by its name there", "application/*")
+	files := operation("/resource/{path}", "komgaGetResource", "Get a file inside an EPUB by its path", "application/*")
 	files.Rest, files.Also = true, []int{http.StatusNotModified}
 	a.Handle(files, func(w http.ResponseWriter, r *http.Request) error {
 		id, err := httpapi.PathID(r)
