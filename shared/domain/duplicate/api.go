@@ -14,7 +14,7 @@ import (
 // Routes registers the operations on duplicates.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := httpapi.Group{Path: "/api/v1/duplicates", Tag: "Duplicates"}.Op
-	httpapi.Register(a, op("GET", "", "listDuplicates", "Groups of books with the same content", auth.BooksRead),
+	httpapi.Register(a, op("GET", "", "listDuplicates", "List the groups of books with the same content", auth.BooksRead),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -22,7 +22,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, op("POST", "/scan", "findDuplicates", "Look for duplicates", auth.BooksWrite),
+	httpapi.Register(a, op("POST", "/scan", "findDuplicates", "Start the task that finds duplicates", auth.BooksWrite),
 		func(ctx context.Context, _ *struct{}) (*task.Started, error) {
 			s, err := start(ctx, d)
 			if err == nil {
@@ -30,15 +30,15 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return s, err
 		})
-	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group until its books are others", auth.BooksWrite).ForAll(),
+	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when its books change", auth.BooksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {
 			return &httpapi.None{}, dismiss(ctx, d, in.ID)
 		})
-	httpapi.Register(a, op("GET", "/series", "listSeriesDuplicates", "Groups of series that are likely the same", auth.SeriesRead),
+	httpapi.Register(a, op("GET", "/series", "listSeriesDuplicates", "List the groups of series that are likely the same", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			MatchType string `query:"matchType" enum:"external_id,title" doc:"Only groups of this kind"`
+			MatchType string `query:"matchType" enum:"external_id,title" doc:"Only groups with this match type"`
 			httpapi.Paging
 		}) (*SeriesPage, error) {
 			page, total, totals, err := listSeries(ctx, d, in.MatchType, in.Limit(), in.Offset())
@@ -47,7 +47,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return &SeriesPage{*httpapi.NewPage(ctx, in.Paging, page, total), *totals}, nil
 		})
-	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series until others join them", auth.SeriesWrite).ForAll(),
+	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series; it is listed again when other series join it", auth.SeriesWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {

@@ -15,9 +15,9 @@ import (
 // Group is a group of books with the same content.
 type Group struct {
 	ID             uuid.UUID   `json:"id" db:"id"`
-	FileHash       string      `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content that they share"`
+	FileHash       string      `json:"fileHash" db:"fingerprint" doc:"Fingerprint of the content that the books share"`
 	BookIDs        []uuid.UUID `json:"bookIds" db:"books" nullable:"false"`
-	DuplicateCount int         `json:"duplicateCount" db:"count" doc:"How many books"`
+	DuplicateCount int         `json:"duplicateCount" db:"count" doc:"Number of books"`
 	CreatedAt      time.Time   `json:"createdAt" db:"created_at"`
 	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
 }

@@ -17,9 +17,9 @@ import (
 type SeriesGroup struct {
 	ID             uuid.UUID      `json:"id" db:"id"`
 	MatchType      string         `json:"matchType" db:"match_type" enum:"external_id,title"`
-	MatchKey       string         `json:"matchKey" db:"match_key" doc:"What they share: the normalised title, or the source and the id there"`
-	LibraryID      *uuid.UUID     `json:"libraryId" db:"library_id" doc:"Of the same title: in this library; null for the same id, which may be in any"`
-	DuplicateCount int            `json:"duplicateCount" db:"count" doc:"How many series"`
+	MatchKey       string         `json:"matchKey" db:"match_key" doc:"What the series share: the normalised title, or the source and its external id"`
+	LibraryID      *uuid.UUID     `json:"libraryId" db:"library_id" doc:"Library of series with the same title; null for series with the same external id, which may be in any library"`
+	DuplicateCount int            `json:"duplicateCount" db:"count" doc:"Number of series"`
 	Members        []SeriesMember `json:"members" db:"-" nullable:"false"`
 	CreatedAt      time.Time      `json:"createdAt" db:"created_at"`
 	UpdatedAt      time.Time      `json:"updatedAt" db:"updated_at"`
@@ -40,7 +40,7 @@ type SeriesTotals struct {
 	ExternalIDGroups     int64 `json:"externalIdGroups" db:"external_id_groups"`
 	TitleGroups          int64 `json:"titleGroups" db:"title_groups"`
 	TotalGroups          int64 `json:"totalGroups" db:"total_groups"`
-	TotalDuplicateSeries int64 `json:"totalDuplicateSeries" db:"total_series" doc:"In all groups; a series that is in two counts twice"`
+	TotalDuplicateSeries int64 `json:"totalDuplicateSeries" db:"total_series" doc:"Number of series in all groups; a series in two groups counts twice"`
 }
 
 // SeriesPage is a page of groups, with the counts per kind.

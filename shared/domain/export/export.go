@@ -21,26 +21,26 @@ type Export struct {
 	ID            uuid.UUID   `json:"id" db:"id"`
 	Format        string      `json:"format" db:"format" enum:"json,csv,md"`
 	ExportType    string      `json:"exportType" db:"export_type" enum:"series,books,both"`
-	LibraryIDs    []uuid.UUID `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Empty: all libraries"`
-	Fields        []string    `json:"fields" db:"fields" nullable:"false" doc:"Of series"`
+	LibraryIDs    []uuid.UUID `json:"libraryIds" db:"library_ids" nullable:"false" doc:"Empty means all libraries"`
+	Fields        []string    `json:"fields" db:"fields" nullable:"false" doc:"Keys of the fields of series"`
 	BookFields    []string    `json:"bookFields" db:"book_fields" nullable:"false"`
 	Status        string      `json:"status" db:"status" enum:"pending,running,completed,failed"`
-	Error         *string     `json:"error" db:"error" doc:"Why it failed"`
-	FileSizeBytes *int64      `json:"fileSizeBytes" db:"file_size" doc:"Once it is completed"`
-	RowCount      *int64      `json:"rowCount" db:"row_count" doc:"Series and books in the file, once it is completed"`
+	Error         *string     `json:"error" db:"error" doc:"Why the export failed"`
+	FileSizeBytes *int64      `json:"fileSizeBytes" db:"file_size" doc:"Set when the export is completed"`
+	RowCount      *int64      `json:"rowCount" db:"row_count" doc:"Number of series and books in the file; set when the export is completed"`
 	CreatedAt     time.Time   `json:"createdAt" db:"created_at"`
 	StartedAt     *time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt   *time.Time  `json:"completedAt" db:"completed_at"`
-	ExpiresAt     time.Time   `json:"expiresAt" db:"expires_at" doc:"Then it is removed"`
+	ExpiresAt     time.Time   `json:"expiresAt" db:"expires_at" doc:"When the export is removed"`
 }
 
 // Body describes an export to make.
 type Body struct {
-	Format     string      `json:"format" enum:"json,csv,md" doc:"csv holds series or books, not both"`
+	Format     string      `json:"format" enum:"json,csv,md" doc:"csv can hold series or books, not both"`
 	ExportType string      `json:"exportType,omitempty" enum:"series,books,both" default:"series"`
-	LibraryIDs []uuid.UUID `json:"libraryIds,omitempty" maxItems:"500" doc:"Empty: all libraries"`
-	Fields     []string    `json:"fields,omitempty" maxItems:"100" doc:"Of series, by the keys of GET /user/exports/series/fields, in the order of the columns; the anchors come first in any case, and are all of an empty list; absent is the presets.llmSelect there"`
-	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Of books, likewise; absent is the presets.llmSelectBooks"`
+	LibraryIDs []uuid.UUID `json:"libraryIds,omitempty" maxItems:"500" doc:"Empty means all libraries"`
+	Fields     []string    `json:"fields,omitempty" maxItems:"100" doc:"Fields of series in column order, by the keys of GET /user/exports/series/fields; anchors always come first, and are the only fields if the list is empty; defaults to presets.llmSelect there"`
+	BookFields []string    `json:"bookFields,omitempty" maxItems:"100" doc:"Fields of books, likewise; defaults to presets.llmSelectBooks"`
 }
 
 // presets are the default fields of an export; GET /user/exports/series/fields returns them, too.
@@ -90,7 +90,7 @@ func (b *Body) check() error {
 
 // Catalog lists what can be exported.
 type Catalog struct {
-	Fields     []Field `json:"fields" nullable:"false" doc:"Of series"`
+	Fields     []Field `json:"fields" nullable:"false" doc:"Fields of series"`
 	BookFields []Field `json:"bookFields" nullable:"false"`
 	Presets    Presets `json:"presets"`
 }
@@ -99,15 +99,15 @@ type Catalog struct {
 type Field struct {
 	Key          string `json:"key"`
 	Label        string `json:"label"`
-	MultiValue   bool   `json:"multiValue" doc:"A list: an array in JSON, separated by | in CSV"`
-	UserSpecific bool   `json:"userSpecific" doc:"The caller's own"`
-	IsAnchor     bool   `json:"isAnchor" doc:"Is in every export"`
+	MultiValue   bool   `json:"multiValue" doc:"The value is a list: an array in JSON, separated by | in CSV"`
+	UserSpecific bool   `json:"userSpecific" doc:"The value is specific to the caller"`
+	IsAnchor     bool   `json:"isAnchor" doc:"The field is in every export"`
 }
 
 // Presets are useful sets of fields, by key.
 type Presets struct {
-	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Of series, for people to look at or a language model that is to recommend something; what an export tells where it names no fields"`
-	LLMSelectBooks []string `json:"llmSelectBooks" nullable:"false" doc:"The same of books"`
+	LLMSelect      []string `json:"llmSelect" nullable:"false" doc:"Fields of series for people to read, or for a language model to base recommendations on; the default of an export"`
+	LLMSelectBooks []string `json:"llmSelectBooks" nullable:"false" doc:"The same for books"`
 }
 
 func catalog() *Catalog {

@@ -16,7 +16,7 @@ import (
 
 // FileRoutes registers the download of files. Files of more than most bytes, if that is not 0, are sent in ranges only.
 func FileRoutes(a *httpapi.API, d *db.DB, media *blob.Store, bucket string, most int64) {
-	get := op("GET", "/{id}/download", "downloadExport", "The file of an export of the caller, or a range of it", auth.SeriesRead)
+	get := op("GET", "/{id}/download", "downloadExport", "Download the file of one of the caller's exports, or a range of it", auth.SeriesRead)
 	get.Media = "text/csv, text/markdown, application/json"
 	get.Also = []int{http.StatusPartialContent, http.StatusNotModified}
 	a.Handle(get, func(w http.ResponseWriter, r *http.Request) error {

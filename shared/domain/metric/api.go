@@ -13,7 +13,7 @@ import (
 type Cleaned struct {
 	DeletedCount    int64      `json:"deletedCount"`
 	RetentionDays   string     `json:"retentionDays" enum:"disabled,7,30,90,180"`
-	OldestRemaining *time.Time `json:"oldestRemaining" doc:"The first hour that there are figures of; null where there are none"`
+	OldestRemaining *time.Time `json:"oldestRemaining" doc:"First hour with remaining metrics; null if there are none"`
 }
 
 // Removed is the number of deleted rows.
@@ -23,22 +23,22 @@ type Removed struct {
 
 // HistoryInput selects a history.
 type HistoryInput struct {
-	Days        int    `query:"days" default:"7" minimum:"1" maximum:"180" doc:"Until now; of what is older than metrics.task_retention_days nothing is known"`
+	Days        int    `query:"days" default:"7" minimum:"1" maximum:"180" doc:"Number of days until now; metrics older than metrics.task_retention_days are not available"`
 	TaskType    string `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
-	Granularity string `query:"granularity" default:"hour" enum:"hour,day" doc:"Days are those of UTC"`
+	Granularity string `query:"granularity" default:"hour" enum:"hour,day" doc:"Days are in UTC"`
 }
 
 // Routes registers the operations on task metrics.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Path: "/api/v1/metrics/tasks", Tag: "Metrics"}.Op
-	httpapi.Register(a, op("GET", "", "getTaskMetrics", "How background tasks fared, by type, and what waits now", auth.LibrariesRead),
+	httpapi.Register(a, op("GET", "", "getTaskMetrics", "Get the metrics of background tasks by type, and the current queue", auth.LibrariesRead),
 		func(ctx context.Context, _ *struct{}) (*Tasks, error) { return tasks(ctx, d) })
-	httpapi.Register(a, op("GET", "/history", "getTaskMetricsHistory", "How background tasks fared, by the hour or day", auth.LibrariesRead),
+	httpapi.Register(a, op("GET", "/history", "getTaskMetricsHistory", "Get the metrics of background tasks by hour or day", auth.LibrariesRead),
 		func(ctx context.Context, in *HistoryInput) (*History, error) {
 			return history(ctx, d, in.Days, in.Granularity, in.TaskType)
 		})
-	httpapi.Register(a, op("POST", "/cleanup", "cleanUpTaskMetrics", "Remove the figures of tasks that are older than metrics.task_retention_days now, not with the next hour", auth.SystemAdmin),
+	httpapi.Register(a, op("POST", "/cleanup", "cleanUpTaskMetrics", "Delete task metrics older than metrics.task_retention_days now, not in the next hourly clean-up", auth.SystemAdmin),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) { return cleanUp(ctx, d) })
-	httpapi.Register(a, op("DELETE", "", "deleteTaskMetrics", "Remove all figures of tasks; the tasks stay", auth.SystemAdmin),
+	httpapi.Register(a, op("DELETE", "", "deleteTaskMetrics", "Delete all task metrics; the tasks are kept", auth.SystemAdmin),
 		func(ctx context.Context, _ *struct{}) (*Removed, error) { return removeAll(ctx, d) })
 }

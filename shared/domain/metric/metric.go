@@ -8,20 +8,20 @@ import (
 // Tasks holds the metrics within the retention period, and the current queue.
 type Tasks struct {
 	UpdatedAt time.Time `json:"updatedAt"`
-	Retention string    `json:"retention" enum:"disabled,7,30,90,180" doc:"Days that figures are kept; disabled: none are"`
+	Retention string    `json:"retention" enum:"disabled,7,30,90,180" doc:"Number of days that metrics are kept; disabled means that none are kept"`
 	Summary   Summary   `json:"summary"`
-	ByType    []Type    `json:"byType" nullable:"false" doc:"By type of task, in the order of their names"`
+	ByType    []Type    `json:"byType" nullable:"false" doc:"Metrics by type of task, ordered by name"`
 	Queue     Queue     `json:"queue"`
 }
 
 // Summary holds the metrics of all types together.
 type Summary struct {
-	TotalExecuted  int64    `json:"totalExecuted" doc:"Tasks that completed or failed; not those that were cancelled"`
+	TotalExecuted  int64    `json:"totalExecuted" doc:"Number of tasks that completed or failed; cancelled tasks are not counted"`
 	TotalSucceeded int64    `json:"totalSucceeded"`
 	TotalFailed    int64    `json:"totalFailed"`
-	AvgDurationMs  *float64 `json:"avgDurationMs" doc:"From the first time that a worker took the task to its end; null where none was taken"`
-	AvgQueueWaitMs *float64 `json:"avgQueueWaitMs" doc:"Until a worker took the task, of those that were taken once; null where none was"`
-	TasksPerMinute float64  `json:"tasksPerMinute" doc:"Since the beginning of the first hour that is remembered"`
+	AvgDurationMs  *float64 `json:"avgDurationMs" doc:"Time from when a worker first took the task until its end; null if no task was taken"`
+	AvgQueueWaitMs *float64 `json:"avgQueueWaitMs" doc:"Time until a worker took the task, for tasks that were taken once; null if there are none"`
+	TasksPerMinute float64  `json:"tasksPerMinute" doc:"Since the start of the first hour with metrics"`
 }
 
 // Type holds the metrics of one type of task.
@@ -30,17 +30,17 @@ type Type struct {
 	Executed         int64      `json:"executed"`
 	Succeeded        int64      `json:"succeeded"`
 	Failed           int64      `json:"failed"`
-	Retried          int64      `json:"retried" doc:"Took more than one attempt"`
+	Retried          int64      `json:"retried" doc:"Number of tasks that took more than one attempt"`
 	ErrorRatePct     float64    `json:"errorRatePct" minimum:"0" maximum:"100"`
 	MinDurationMs    *int64     `json:"minDurationMs"`
 	MaxDurationMs    *int64     `json:"maxDurationMs"`
 	AvgDurationMs    *float64   `json:"avgDurationMs"`
-	P50DurationMs    *int64     `json:"p50DurationMs" doc:"Half of the tasks took at most so long; up to 19 % more than the true time, as it comes from a histogram"`
-	P95DurationMs    *int64     `json:"p95DurationMs" doc:"The same of 95 %"`
+	P50DurationMs    *int64     `json:"p50DurationMs" doc:"Median duration from a histogram: up to 19 % more than the true value"`
+	P95DurationMs    *int64     `json:"p95DurationMs" doc:"95th percentile of the duration from a histogram, with the same accuracy"`
 	AvgQueueWaitMs   *float64   `json:"avgQueueWaitMs"`
-	ItemsProcessed   *int64     `json:"itemsProcessed" doc:"Files, books or pages, as the tasks say; null where tasks of this type do not"`
-	BytesProcessed   *int64     `json:"bytesProcessed" doc:"Null where tasks of this type do not say"`
-	ThroughputPerSec *float64   `json:"throughputPerSec" doc:"Items a second of the tasks' duration"`
+	ItemsProcessed   *int64     `json:"itemsProcessed" doc:"Number of files, books or pages, as reported by the tasks; null if tasks of this type do not report it"`
+	BytesProcessed   *int64     `json:"bytesProcessed" doc:"Null if tasks of this type do not report it"`
+	ThroughputPerSec *float64   `json:"throughputPerSec" doc:"Items per second of the tasks' duration"`
 	LastError        *string    `json:"lastError"`
 	LastErrorAt      *time.Time `json:"lastErrorAt"`
 }
@@ -49,8 +49,8 @@ type Type struct {
 type Queue struct {
 	PendingCount       int64  `json:"pendingCount" db:"pending"`
 	ProcessingCount    int64  `json:"processingCount" db:"running"`
-	StaleCount         int64  `json:"staleCount" db:"stale" doc:"Running, but the worker has not been heard of for longer than its lease"`
-	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Since it was added"`
+	StaleCount         int64  `json:"staleCount" db:"stale" doc:"Number of running tasks whose worker has not responded for longer than its lease"`
+	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Time since the oldest pending task was added"`
 }
 
 // History holds the metrics over time.
@@ -58,7 +58,7 @@ type History struct {
 	From        time.Time `json:"from"`
 	To          time.Time `json:"to"`
 	Granularity string    `json:"granularity" enum:"hour,day"`
-	Points      []Point   `json:"points" nullable:"false" doc:"The oldest first; hours and days in which no task ended are left out"`
+	Points      []Point   `json:"points" nullable:"false" doc:"Oldest first; hours and days in which no task ended are omitted"`
 }
 
 // Point holds the metrics of one hour or day, in UTC.

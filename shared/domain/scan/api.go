@@ -50,18 +50,18 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		}
 		return s, err
 	}
-	httpapi.Register(a, operation("POST", "/libraries/{id}/scan", "startScan", "Start a scan", auth.LibrariesWrite),
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan", "startScan", "Start a scan of a library", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
 			LibraryInput
 			ModeInput
-			Path string `query:"path" doc:"Only this folder, below the library's root: Marvel/Daredevil"`
+			Path string `query:"path" doc:"Scan only this folder, relative to the library's root, for example Marvel/Daredevil"`
 		}) (*Status, error) {
 			if in.Path != "" { // the counts would reveal whether a folder of this name exists
 				auth.CallerOf(ctx).SeesAll = true
 			}
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
-	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Scan again, and remove what the last scan stopped for", auth.LibrariesDelete).ForAll(),
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Start a scan that also makes the removals for which the last scan asked for confirmation", auth.LibrariesDelete).ForAll(),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
 			p, err := held(ctx, d, in.ID)
 			if err != nil {
@@ -69,7 +69,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return begin(ctx, in.ID, p)
 		})
-	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Scan the folder that holds all books of a series", auth.LibrariesWrite),
+	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Start a scan of the folder that holds all books of a series", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			ModeInput
@@ -80,7 +80,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			}
 			return begin(ctx, library, Params{Mode: in.Mode, Path: folder})
 		})
-	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/cancel", "cancelScan", "Cancel the running scan", auth.LibrariesWrite),
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/cancel", "cancelScan", "Cancel the running scan of a library", auth.LibrariesWrite),
 		func(ctx context.Context, in *LibraryInput) (*httpapi.None, error) {
 			none, err := cancel(ctx, d, publish, in.ID)
 			if err == nil {
@@ -92,7 +92,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 
 // statuses registers the operations that report scan progress.
 func statuses(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "/libraries/{id}/scan-status", "getScanStatus", "The newest scan of a library", auth.LibrariesRead),
+	httpapi.Register(a, operation("GET", "/libraries/{id}/scan-status", "getScanStatus", "Get the latest scan of a library", auth.LibrariesRead),
 		func(ctx context.Context, in *LibraryInput) (*Status, error) {
 			s, err := db.Get[Status](ctx, d, newest, in.ID)
 			if err != nil {
@@ -103,7 +103,7 @@ func statuses(a *httpapi.API, d *db.DB) {
 			}
 			return s, nil
 		})
-	httpapi.Register(a, operation("GET", "/scans/active", "listActiveScans", "All active scans", auth.LibrariesRead),
+	httpapi.Register(a, operation("GET", "/scans/active", "listActiveScans", "List the active scans", auth.LibrariesRead),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Status], error) {
 			all, err := db.List[Status](ctx, d, `select `+statusColumns+` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 				where s.tenant_id = app.tenant() and t.status in ('pending', 'running') order by s.id`)
@@ -116,11 +116,11 @@ func statuses(a *httpapi.API, d *db.DB) {
 
 // purges registers the operations that permanently delete books whose files are gone.
 func purges(a *httpapi.API, d *db.DB, added task.Added) {
-	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Remove the books of a library whose files are gone, for good", auth.LibrariesWrite).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Permanently delete the books of a library whose files are gone", auth.LibrariesWrite).ForAll(),
 		func(ctx context.Context, in *LibraryInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, &in.ID, nil)
 		})
-	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Remove the books of a series whose files are gone, for good", auth.SeriesWrite),
+	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Permanently delete the books of a series whose files are gone", auth.SeriesWrite),
 		func(ctx context.Context, in *SeriesInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, nil, &in.ID)
 		})

@@ -25,7 +25,7 @@ type Status struct {
 	TaskID         uuid.UUID  `json:"taskId" db:"id"`
 	LibraryID      uuid.UUID  `json:"libraryId" db:"library_id"`
 	Mode           string     `json:"mode" db:"mode" enum:"normal,deep"`
-	Path           string     `json:"path" db:"path" doc:"The folder of the library that is scanned; empty is all of it"`
+	Path           string     `json:"path" db:"path" doc:"Folder of the library that is scanned; empty means the whole library"`
 	Status         string     `json:"status" db:"status" enum:"pending,running,completed,failed,cancelled"`
 	FilesTotal     int64      `json:"filesTotal" db:"files_total"`
 	FilesProcessed int64      `json:"filesProcessed" db:"files_processed"`
@@ -34,10 +34,10 @@ type Status struct {
 	BooksUpdated   int64      `json:"booksUpdated" db:"books_updated"`
 	BooksDeleted   int64      `json:"booksDeleted" db:"books_deleted"`
 	BooksRestored  int64      `json:"booksRestored" db:"books_restored"`
-	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Found in another place with the same content; neither created nor deleted"`
-	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Books that the scan would have removed, more than half of the library: it stopped, and waits for an administrator to confirm that"`
+	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Number of books found in another place with the same content; neither created nor deleted"`
+	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Number of books that the scan would have removed, if more than half of the library: it stopped, and an administrator must confirm the removal"`
 	ErrorCount     int64      `json:"errorCount" db:"error_count"`
-	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first of them; none to a user from whom series are hidden"`
+	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first errors; empty for users from whom series are hidden"`
 	StartedAt      time.Time  `json:"startedAt" db:"started_at"`
 	CompletedAt    *time.Time `json:"completedAt" db:"completed_at"`
 }

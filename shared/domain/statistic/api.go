@@ -16,11 +16,11 @@ const span = 90 * 24 * time.Hour
 
 // Input selects the statistics.
 type Input struct {
-	From        time.Time `query:"from" doc:"Without it, or with the first moment of the year 1, 90 days before to"`
-	To          time.Time `query:"to" doc:"Not with it; without it now"`
+	From        time.Time `query:"from" doc:"Start of the period; defaults to 90 days before to, as does the first moment of the year 1"`
+	To          time.Time `query:"to" doc:"End of the period, exclusive; defaults to now"`
 	Granularity string    `query:"granularity" enum:"day,week,month" default:"day"`
 	SeriesLimit int       `query:"seriesLimit" minimum:"1" maximum:"50" default:"10"`
-	Sort        string    `query:"sort" enum:"time,pages,completions" default:"time" doc:"Of the series: by the time, the pages or the finished books"`
+	Sort        string    `query:"sort" enum:"time,pages,completions" default:"time" doc:"Order of the series: by time, pages or finished books"`
 }
 
 // Routes registers the operations on the caller's reading statistics.
@@ -28,7 +28,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 	op := func(path, id, summary string) httpapi.Op {
 		return httpapi.Op{Method: "GET", Path: "/api/v1/reading-stats" + path, ID: id, Summary: summary, Tag: "Reading statistics", Permission: auth.ProgressRead}
 	}
-	httpapi.Register(a, op("", "getReadingStats", "How much the caller has read, of what and with what"),
+	httpapi.Register(a, op("", "getReadingStats", "Get the caller's reading statistics: totals, periods, series, formats and devices"),
 		func(ctx context.Context, in *Input) (*Statistics, error) {
 			to := in.To
 			if to.IsZero() {
@@ -48,6 +48,6 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			return statistics(ctx, d, from.UTC(), to.UTC(), in.Granularity, in.Sort, cmp.Or(in.SeriesLimit, 10))
 		})
-	httpapi.Register(a, op("/coverage", "getReadingCoverage", "Since when and until when the caller has read anything"),
+	httpapi.Register(a, op("/coverage", "getReadingCoverage", "Get the first and last time of the caller's reading sessions"),
 		func(ctx context.Context, _ *struct{}) (*Coverage, error) { return coverage(ctx, d) })
 }

@@ -9,29 +9,29 @@ import (
 // Duration is a reading time in milliseconds.
 type Duration struct {
 	TotalMS    int64 `json:"totalMs" minimum:"0"`
-	MeasuredMS int64 `json:"measuredMs" minimum:"0" doc:"As clients said"`
-	InferredMS int64 `json:"inferredMs" minimum:"0" doc:"From one write of progress to the next"`
+	MeasuredMS int64 `json:"measuredMs" minimum:"0" doc:"Time reported by clients"`
+	InferredMS int64 `json:"inferredMs" minimum:"0" doc:"Time between successive writes of progress"`
 }
 
 // Read is how much was read.
 type Read struct {
 	Sessions      int64    `json:"sessions" minimum:"0"`
 	Duration      Duration `json:"duration"`
-	PagesRead     int64    `json:"pagesRead" minimum:"0" doc:"Of the sessions whose client says"`
+	PagesRead     int64    `json:"pagesRead" minimum:"0" doc:"Only from sessions whose client reports pages"`
 	BooksFinished int64    `json:"booksFinished" minimum:"0"`
 }
 
 // Summary covers the whole period.
 type Summary struct {
 	Read
-	Books                   int64 `json:"books" minimum:"0" doc:"That were read in"`
-	SessionsWithoutDuration int64 `json:"sessionsWithoutDuration" minimum:"0" doc:"Of which nobody knows how long they were"`
-	SessionsWithoutPages    int64 `json:"sessionsWithoutPages" minimum:"0" doc:"Of which nobody knows how many pages"`
+	Books                   int64 `json:"books" minimum:"0" doc:"Number of books read in"`
+	SessionsWithoutDuration int64 `json:"sessionsWithoutDuration" minimum:"0" doc:"Number of sessions of unknown duration"`
+	SessionsWithoutPages    int64 `json:"sessionsWithoutPages" minimum:"0" doc:"Number of sessions with an unknown number of pages"`
 }
 
 // Period is a day, a week or a month.
 type Period struct {
-	Bucket string `json:"bucket" format:"date" doc:"Its first day, in UTC; weeks begin on Monday"`
+	Bucket string `json:"bucket" format:"date" doc:"First day of the period, in UTC; weeks start on Monday"`
 	Read
 }
 
@@ -39,7 +39,7 @@ type Period struct {
 type Series struct {
 	SeriesID   uuid.UUID `json:"seriesId"`
 	SeriesName string    `json:"seriesName"`
-	Books      int64     `json:"books" minimum:"0" doc:"That were read in"`
+	Books      int64     `json:"books" minimum:"0" doc:"Number of books read in"`
 	Read
 }
 
@@ -53,7 +53,7 @@ type Format struct {
 type Device struct {
 	DeviceID   string    `json:"deviceId"`
 	DeviceName *string   `json:"deviceName"`
-	LastReadAt time.Time `json:"lastReadAt" doc:"In the span"`
+	LastReadAt time.Time `json:"lastReadAt" doc:"Last time within the period"`
 	Read
 }
 
@@ -63,10 +63,10 @@ type Statistics struct {
 	To          time.Time `json:"to"`
 	Granularity string    `json:"granularity" enum:"day,week,month"`
 	Summary     Summary   `json:"summary"`
-	Periods     []Period  `json:"periods" nullable:"false" doc:"In which something was read, in their order"`
-	Series      []Series  `json:"series" nullable:"false" doc:"The first by the order that was asked for"`
-	Formats     []Format  `json:"formats" nullable:"false" doc:"The longest read first"`
-	Devices     []Device  `json:"devices" nullable:"false" doc:"The last used first"`
+	Periods     []Period  `json:"periods" nullable:"false" doc:"Periods with reading sessions, in chronological order"`
+	Series      []Series  `json:"series" nullable:"false" doc:"The first seriesLimit series, in the requested order"`
+	Formats     []Format  `json:"formats" nullable:"false" doc:"Longest read first"`
+	Devices     []Device  `json:"devices" nullable:"false" doc:"Most recently used first"`
 }
 
 // Coverage is the time span of all the caller's sessions.

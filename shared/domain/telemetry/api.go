@@ -9,9 +9,9 @@ import (
 
 // Observability is the configuration that web clients fetch at start.
 type Observability struct {
-	Enabled     bool    `json:"enabled" doc:"Whether the operator has set a collector"`
-	ProxyPath   string  `json:"proxyPath" doc:"Before /v1/traces and /v1/metrics; empty where there is no collector, as serviceName"`
-	SampleRatio float64 `json:"sampleRatio" doc:"Of traces, 0 to 1; 0 where there is no collector"`
+	Enabled     bool    `json:"enabled" doc:"Whether the operator has configured a collector"`
+	ProxyPath   string  `json:"proxyPath" doc:"Prefix of /v1/traces and /v1/metrics; like serviceName, empty if there is no collector"`
+	SampleRatio float64 `json:"sampleRatio" doc:"Sample ratio of traces, 0 to 1; 0 if there is no collector"`
 	ServiceName string  `json:"serviceName"`
 }
 
@@ -36,7 +36,7 @@ func Routes(a *httpapi.API, d *db.DB, c Config) {
 		told = Observability{Enabled: true, ProxyPath: proxyPath, SampleRatio: c.SampleRatio, ServiceName: c.ServiceName}
 	}
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: base + "/config", ID: "getObservability",
-		Summary: "Whether web clients are to send measurements of themselves", Tag: "Health", Permission: httpapi.Public},
+		Summary: "Get the configuration of traces and metrics for web clients", Tag: "Health", Permission: httpapi.Public},
 		func(context.Context, *struct{}) (*Observability, error) { out := told; return &out, nil })
 	f := newForwarder(c)
 	for _, what := range []struct{ to, id, name string }{{"v1/traces", "sendTraces", "traces"}, {"v1/metrics", "sendMetrics", "metrics"}} {

@@ -20,7 +20,7 @@ type IDInput struct {
 
 // Started is a clean-up by the setting.
 type Started struct {
-	MaxAgeDays int64     `json:"maxAgeDays" doc:"The setting pdf_cache.max_age_days: what is older is removed; 0: nothing is"`
+	MaxAgeDays int64     `json:"maxAgeDays" doc:"Value of the setting pdf_cache.max_age_days: older pages are removed; 0 means that none are"`
 	Message    string    `json:"message"`
 	TaskID     uuid.UUID `json:"taskId" format:"uuid"`
 }
@@ -29,7 +29,7 @@ type Started struct {
 type Deleted struct {
 	Result
 	BytesReclaimedHuman string    `json:"bytesReclaimedHuman"`
-	Complete            bool      `json:"complete" doc:"False: the counts are those so far, and the task goes on or, where error is not null, has failed"`
+	Complete            bool      `json:"complete" doc:"If false, the counts are preliminary, and the task is still running or, if error is not null, has failed"`
 	Error               *string   `json:"error"`
 	TaskID              uuid.UUID `json:"taskId" format:"uuid"`
 }
@@ -40,7 +40,7 @@ func op(method, path, id, summary string) httpapi.Op {
 
 // Routes registers the operations on stored pages of PDF documents; some have two names.
 func Routes(a *httpapi.API, d *db.DB, c Config, added task.Added) {
-	httpapi.Register(a, op("GET", "", "getPdfCache", "What is kept of PDF documents"),
+	httpapi.Register(a, op("GET", "", "getPdfCache", "Get statistics of the PDF cache"),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) {
 			p, err := pages(ctx, d, c)
 			if err != nil {
@@ -48,20 +48,20 @@ func Routes(a *httpapi.API, d *db.DB, c Config, added task.Added) {
 			}
 			return &Stats{Handles: handles(), Pages: *p}, nil
 		})
-	httpapi.Register(a, op("GET", "/stats", "getPdfCachePages", "What pages are kept of PDF documents"),
+	httpapi.Register(a, op("GET", "/stats", "getPdfCachePages", "Get statistics of the cached pages of PDF documents"),
 		func(ctx context.Context, _ *struct{}) (*Pages, error) { return pages(ctx, d, c) })
-	httpapi.Register(a, op("GET", "/handles", "getPdfHandles", "What PDF documents are open: none"),
+	httpapi.Register(a, op("GET", "/handles", "getPdfHandles", "Get statistics of the open PDF documents; always none"),
 		func(context.Context, *struct{}) (*Handles, error) { h := handles(); return &h, nil })
-	httpapi.Register(a, op("DELETE", "/handles", "closePdfHandles", "Close all PDF documents; none are open"),
+	httpapi.Register(a, op("DELETE", "/handles", "closePdfHandles", "Close all open PDF documents; there are never any"),
 		func(context.Context, *struct{}) (*Closed, error) { return &Closed{}, nil })
-	httpapi.Register(a, op("DELETE", "/handles/{id}", "closePdfHandle", "Close the PDF document of a book; none is open"),
+	httpapi.Register(a, op("DELETE", "/handles/{id}", "closePdfHandle", "Close the open PDF document of a book; there is never one"),
 		func(ctx context.Context, in *IDInput) (*Closed, error) { return closeOne(ctx, d, in.ID) })
 	for path, id := range map[string]string{"/pages": "deletePdfPages", "": "deletePdfCache"} {
-		httpapi.Register(a, op("DELETE", path, id, "Remove all kept pages of PDF documents, and wait some seconds for it"),
+		httpapi.Register(a, op("DELETE", path, id, "Delete all cached pages of PDF documents, and wait some seconds for the result"),
 			func(ctx context.Context, _ *struct{}) (*Deleted, error) { return remove(ctx, d, added) })
 	}
 	for path, id := range map[string]string{"/pages/cleanup": "startPdfPageCleanup", "/cleanup": "startPdfCacheCleanup"} {
-		httpapi.Register(a, op("POST", path, id, "Start removing kept pages of PDF documents that are older than the setting says"),
+		httpapi.Register(a, op("POST", path, id, "Start the task that deletes cached pages of PDF documents older than pdf_cache.max_age_days"),
 			func(ctx context.Context, _ *struct{}) (*Started, error) { return start(ctx, d, added) })
 	}
 }

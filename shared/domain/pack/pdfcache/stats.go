@@ -21,17 +21,17 @@ type Stats struct {
 // Pages are the page packs of PDF documents.
 type Pages struct {
 	BookCount         int64  `json:"bookCount"`
-	CacheDir          string `json:"cacheDir" doc:"Where they lie in the media bucket"`
+	CacheDir          string `json:"cacheDir" doc:"Location of the pages in the media bucket"`
 	CacheEnabled      bool   `json:"cacheEnabled"`
-	OldestFileAgeDays *int64 `json:"oldestFileAgeDays" doc:"Since it was made; null where there are none"`
-	TotalFiles        int64  `json:"totalFiles" doc:"One for each book"`
+	OldestFileAgeDays *int64 `json:"oldestFileAgeDays" doc:"Age of the oldest file in days; null if there are none"`
+	TotalFiles        int64  `json:"totalFiles" doc:"Number of files, one per book"`
 	TotalSizeBytes    int64  `json:"totalSizeBytes"`
 	TotalSizeHuman    string `json:"totalSizeHuman"`
 }
 
 // Handles are the open documents: none.
 type Handles struct {
-	Capacity       int64    `json:"capacity" doc:"Always 0, as all here: no documents are kept open"`
+	Capacity       int64    `json:"capacity" doc:"Always 0, like all values here: no documents are kept open"`
 	CurrentSize    int64    `json:"currentSize"`
 	Enabled        bool     `json:"enabled" doc:"Always false"`
 	Entries        []Handle `json:"entries" nullable:"false" doc:"Always empty"`
