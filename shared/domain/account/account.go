@@ -19,7 +19,7 @@ type User struct {
 	Role          string     `json:"role" db:"role" enum:"reader,maintainer,admin"`
 	IsActive      bool       `json:"isActive" db:"is_active"`
 	EmailVerified bool       `json:"emailVerified" db:"email_verified"`
-	Permissions   []string   `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
+	Permissions   []string   `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions in addition to those of the role"`
 	LastLoginAt   *time.Time `json:"lastLoginAt" db:"last_login_at" nullable:"true"`
 	CreatedAt     time.Time  `json:"createdAt" db:"created_at"`
 	UpdatedAt     time.Time  `json:"updatedAt" db:"updated_at"`
@@ -32,7 +32,7 @@ type UserInfo struct {
 	Email         string    `json:"email" db:"email"`
 	Role          string    `json:"role" db:"role" enum:"reader,maintainer,admin"`
 	EmailVerified bool      `json:"emailVerified" db:"email_verified"`
-	Permissions   []string  `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions beyond the role's"`
+	Permissions   []string  `json:"permissions" db:"permissions" nullable:"false" doc:"Permissions in addition to those of the role"`
 }
 
 // service holds the dependencies of the operations.

@@ -33,8 +33,8 @@ type LogoutResponse struct {
 type StreamAccess struct {
 	TenantID    uuid.UUID  `json:"tenantId" format:"uuid"`
 	UserID      uuid.UUID  `json:"userId" format:"uuid"`
-	Permissions []string   `json:"permissions" nullable:"false" doc:"All permissions of the user, limited by the API key's; SeesAll where no series is hidden from the user"`
-	ExpiresAt   *time.Time `json:"expiresAt" nullable:"true" doc:"When the credential ends by itself"`
+	Permissions []string   `json:"permissions" nullable:"false" doc:"All permissions of the user, limited to those of the API key; includes SeesAll if no series is hidden from the user"`
+	ExpiresAt   *time.Time `json:"expiresAt" nullable:"true" doc:"Time at which the credential expires; null if it has no expiry"`
 }
 
 // Routes registers sign-in, registration and user administration. bump is called after a change of a user's
@@ -50,7 +50,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 
 func (s *service) sessionRoutes(a *httpapi.API) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/login", ID: "login",
-		Summary: "Sign in with user name or e-mail address and password", Tag: "Authentication", Permission: httpapi.Public},
+		Summary: "Sign in with a user name or e-mail address and a password", Tag: "Authentication", Permission: httpapi.Public},
 		func(ctx context.Context, in *LoginInput) (*LoginResponse, error) {
 			if err := a.TakeLogin(ctx); err != nil {
 				return nil, err
@@ -62,7 +62,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			return Open(ctx, s.database, s.tokens, found.ID, found.Generation)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/refresh", ID: "refresh",
-		Summary: "Renew a session: the refresh token works once", Tag: "Authentication", Permission: httpapi.Public},
+		Summary: "Renew a session; each refresh token can be used only once", Tag: "Authentication", Permission: httpapi.Public},
 		func(ctx context.Context, in *struct {
 			Body struct {
 				RefreshToken string `json:"refreshToken" minLength:"1" maxLength:"200"`
@@ -74,7 +74,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 		Summary: "End a session", Tag: "Authentication", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct {
 			Body *struct {
-				RefreshToken httpapi.Optional[string] `json:"refreshToken,omitempty" doc:"Of the session to end"`
+				RefreshToken httpapi.Optional[string] `json:"refreshToken,omitempty" doc:"Refresh token of the session to end"`
 			}
 		}) (*LogoutResponse, error) {
 			var b pgx.Batch
@@ -88,7 +88,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			return &LogoutResponse{Message: "You are signed out"}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me", Cookie: true,
-		Summary: "Who is signed in", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
+		Summary: "Get the signed-in user", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
 		func(ctx context.Context, _ *struct{}) (*UserInfo, error) {
 			if err := s.database.Enter(ctx); err != nil {
 				return nil, err
@@ -98,9 +98,9 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 				EmailVerified: c.EmailVerified, Permissions: c.Extra}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/stream", ID: "streamAccess", Cookie: true,
-		Summary: "What an event stream may show the user", Tag: "Authentication", Permission: auth.LibrariesRead},
+		Summary: "Get the permissions that determine what an event stream may show the caller", Tag: "Authentication", Permission: auth.LibrariesRead},
 		func(ctx context.Context, _ *struct {
-			Stream string `query:"stream" enum:"events,tasks,scans" doc:"The stream that the user connects to; connecting to events is exempt from the rate limit"`
+			Stream string `query:"stream" enum:"events,tasks,scans" doc:"Stream that the user connects to; connections to events are exempt from the rate limit"`
 		}) (*StreamAccess, error) {
 			c := auth.CallerOf(ctx)
 			var b pgx.Batch
@@ -120,7 +120,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user", ID: "currentUser",
-		Summary: "The signed-in user in full", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
+		Summary: "Get the signed-in user with all details", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
 		func(ctx context.Context, _ *struct{}) (*UserDetails, error) {
 			return getUser(ctx, s.database, auth.CallerOf(ctx).AccountID)
 		})

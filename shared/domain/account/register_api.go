@@ -28,12 +28,12 @@ type ResendResponse struct {
 
 func (s *service) registerRoutes(a *httpapi.API) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/register", ID: "register", Status: 201,
-		Summary: "Register as a reader, where the server allows it", Tag: "Authentication", Permission: httpapi.Public},
+		Summary: "Register as a reader, if the server allows registration", Tag: "Authentication", Permission: httpapi.Public},
 		func(ctx context.Context, in *struct {
 			Body struct {
 				Username string `json:"username" maxLength:"64"`
 				Email    string `json:"email" maxLength:"254"`
-				Password string `json:"password" maxLength:"1024" doc:"8 characters at least"`
+				Password string `json:"password" maxLength:"1024" doc:"At least 8 characters"`
 			}
 		}) (*RegisterResponse, error) {
 			if err := a.TakeLogin(ctx); err != nil {
@@ -42,7 +42,7 @@ func (s *service) registerRoutes(a *httpapi.API) {
 			return s.register(ctx, New{in.Body.Username, in.Body.Email, in.Body.Password})
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/verify-email", ID: "verifyEmail",
-		Summary: "Confirm an e-mail address with the token of the mail", Tag: "Authentication", Permission: httpapi.Public},
+		Summary: "Confirm an e-mail address with the token from the confirmation mail", Tag: "Authentication", Permission: httpapi.Public},
 		func(ctx context.Context, in *struct {
 			Body struct {
 				Token string `json:"token" minLength:"1" maxLength:"200"`
@@ -51,7 +51,7 @@ func (s *service) registerRoutes(a *httpapi.API) {
 			return s.verify(ctx, in.Body.Token)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/resend-verification", ID: "resendVerification",
-		Summary: "Send the mail to confirm an e-mail address again", Tag: "Authentication", Permission: httpapi.Public},
+		Summary: "Resend the mail that confirms an e-mail address", Tag: "Authentication", Permission: httpapi.Public},
 		func(ctx context.Context, in *struct {
 			Body struct {
 				Email string `json:"email" maxLength:"254"`

@@ -22,16 +22,16 @@ const refreshLife = 30 * 24 * time.Hour
 type LoginResponse struct {
 	AccessToken  string   `json:"access_token"`
 	TokenType    string   `json:"token_type" enum:"Bearer"`
-	ExpiresIn    int      `json:"expires_in" doc:"Seconds until the access token ends"`
-	RefreshToken string   `json:"refresh_token" doc:"Works once, for POST /auth/refresh; valid for 30 days"`
+	ExpiresIn    int      `json:"expires_in" doc:"Seconds until the access token expires"`
+	RefreshToken string   `json:"refresh_token" doc:"Token for a single POST /auth/refresh; valid for 30 days"`
 	User         UserInfo `json:"user"`
 }
 
 // TokenPair is a refreshed session.
 type TokenPair struct {
 	AccessToken  string `json:"accessToken"`
-	RefreshToken string `json:"refreshToken" doc:"Works once; valid for 30 days"`
-	ExpiresIn    int    `json:"expiresIn" doc:"Seconds until the access token ends"`
+	RefreshToken string `json:"refreshToken" doc:"Token for a single use; valid for 30 days"`
+	ExpiresIn    int    `json:"expiresIn" doc:"Seconds until the access token expires"`
 	TokenType    string `json:"tokenType" enum:"Bearer"`
 }
 
@@ -39,7 +39,7 @@ type TokenPair struct {
 type Access struct {
 	AccessToken string   `json:"accessToken"`
 	TokenType   string   `json:"tokenType" enum:"Bearer"`
-	ExpiresIn   int      `json:"expiresIn" doc:"Seconds until the access token ends"`
+	ExpiresIn   int      `json:"expiresIn" doc:"Seconds until the access token expires"`
 	User        UserInfo `json:"user"`
 }
 

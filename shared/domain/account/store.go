@@ -18,8 +18,8 @@ const userColumns = "id, username, email, role, is_active, email_verified, permi
 // UserFilter filters the list of users; an empty field does not filter.
 type UserFilter struct {
 	Role           string `query:"role" enum:"reader,maintainer,admin" doc:"Only users with this role"`
-	SharingTag     string `query:"sharingTag" maxLength:"100" doc:"Only users that are allowed or denied the sharing tag of this name, not by a group"`
-	SharingTagMode string `query:"sharingTagMode" enum:"allow,deny" doc:"Only users that are allowed, or denied, that sharing tag, or any"`
+	SharingTag     string `query:"sharingTag" maxLength:"100" doc:"Only users that are directly allowed or denied the sharing tag of this name, not through a group"`
+	SharingTagMode string `query:"sharingTagMode" enum:"allow,deny" doc:"Only users with a direct grant of this kind for that sharing tag, or for any tag if sharingTag is omitted"`
 }
 
 func listUsers(ctx context.Context, d *db.DB, f UserFilter, limit, offset int) ([]User, int64, error) {
@@ -37,7 +37,7 @@ func listUsers(ctx context.Context, d *db.DB, f UserFilter, limit, offset int) (
 // UserDetails is a user in full.
 type UserDetails struct {
 	User
-	SharingTags []sharing.UserGrant `json:"sharingTags" nullable:"false" doc:"What the user is allowed and denied, not by a group"`
+	SharingTags []sharing.UserGrant `json:"sharingTags" nullable:"false" doc:"Direct grants of the user, without those of access groups"`
 }
 
 func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*UserDetails, error) {

@@ -17,20 +17,20 @@ import (
 type UserUpdate struct {
 	Username    httpapi.Optional[string]   `json:"username,omitempty" doc:"1 to 64 characters"`
 	Email       httpapi.Optional[string]   `json:"email,omitempty"`
-	Password    httpapi.Optional[string]   `json:"password,omitempty" doc:"8 characters at least; ends every session of the user"`
-	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"reader, maintainer or admin"`
-	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions beyond the role's; null for none"`
-	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"false ends every session of the user and disables the API keys"`
+	Password    httpapi.Optional[string]   `json:"password,omitempty" doc:"At least 8 characters; a change ends all sessions of the user"`
+	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"One of reader, maintainer and admin"`
+	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions in addition to those of the role; null means none"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"False ends all sessions of the user and disables the user's API keys"`
 }
 
 // NewUser is a user to be created by an administrator.
 type NewUser struct {
 	Username    string                     `json:"username" maxLength:"64"`
 	Email       string                     `json:"email" maxLength:"254"`
-	Password    string                     `json:"password" maxLength:"1024" doc:"8 characters at least"`
-	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"reader (default), maintainer or admin"`
-	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions beyond the role's"`
-	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"true unless given"`
+	Password    string                     `json:"password" maxLength:"1024" doc:"At least 8 characters"`
+	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"One of reader, maintainer and admin; defaults to reader"`
+	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions in addition to those of the role"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"Defaults to true"`
 }
 
 func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {

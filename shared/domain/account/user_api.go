@@ -22,7 +22,7 @@ type UserUpdateInput struct {
 
 func (s *service) userRoutes(a *httpapi.API) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/users", ID: "listUsers",
-		Summary: "Users by name", Tag: "Users", Permission: auth.UsersRead},
+		Summary: "List users by name", Tag: "Users", Permission: auth.UsersRead},
 		func(ctx context.Context, in *struct {
 			httpapi.Paging
 			UserFilter
@@ -34,24 +34,24 @@ func (s *service) userRoutes(a *httpapi.API) {
 			return httpapi.NewPage(ctx, in.Paging, users, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/users", ID: "createUser", Status: 201,
-		Summary: "Create a user, active at once", Tag: "Users", Permission: auth.UsersWrite},
+		Summary: "Create a user that is active immediately", Tag: "Users", Permission: auth.UsersWrite},
 		func(ctx context.Context, in *struct{ Body NewUser }) (*User, error) {
 			return s.createUser(ctx, in.Body)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/users/{id}", ID: "getUser",
-		Summary: "One user", Tag: "Users", Permission: auth.UsersRead},
+		Summary: "Get a user", Tag: "Users", Permission: auth.UsersRead},
 		func(ctx context.Context, in *UserIDInput) (*UserDetails, error) {
 			return getUser(ctx, s.database, in.ID)
 		})
 	for _, op := range [][2]string{{"PUT", "updateUser"}, {"PATCH", "patchUser"}} {
 		httpapi.Register(a, httpapi.Op{Method: op[0], Path: "/api/v1/users/{id}", ID: op[1],
-			Summary: "Change a user: only what is sent", Tag: "Users", Permission: auth.UsersWrite},
+			Summary: "Update a user; omitted fields stay unchanged", Tag: "Users", Permission: auth.UsersWrite},
 			func(ctx context.Context, in *UserUpdateInput) (*User, error) {
 				return s.updateUser(ctx, in.ID, in.Body)
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/users/{id}", ID: "deleteUser",
-		Summary: "Delete a user with progress, preferences and API keys", Tag: "Users", Permission: auth.UsersDelete},
+		Summary: "Delete a user with their progress, preferences and API keys", Tag: "Users", Permission: auth.UsersDelete},
 		func(ctx context.Context, in *UserIDInput) (*httpapi.None, error) {
 			return nil, s.deleteUser(ctx, in.ID)
 		})

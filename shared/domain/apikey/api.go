@@ -24,7 +24,7 @@ type UpdateInput struct {
 // Routes registers the operations on API keys. bump is called after a change of a key's permissions.
 func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/api-keys", ID: "listApiKeys",
-		Summary: "The caller's own keys, oldest first", Tag: "API keys", Permission: auth.APIKeysRead},
+		Summary: "List the caller's API keys, oldest first", Tag: "API keys", Permission: auth.APIKeysRead},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[APIKey], error) {
 			keys, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -33,7 +33,7 @@ func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid
 			return httpapi.NewPage(ctx, in.Paging, keys, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/api-keys", ID: "createApiKey", Status: 201,
-		Summary: "Create a key; this answer alone shows it", Tag: "API keys", Permission: auth.APIKeysWrite},
+		Summary: "Create an API key; only this response contains the key", Tag: "API keys", Permission: auth.APIKeysWrite},
 		func(ctx context.Context, in *struct{ Body Create }) (*CreatedAPIKey, error) {
 			k, err := create(ctx, d, in.Body)
 			if err != nil {
@@ -44,14 +44,14 @@ func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid
 			return k, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/api-keys/{id}", ID: "getApiKey",
-		Summary: "One key", Tag: "API keys", Permission: auth.APIKeysRead},
+		Summary: "Get an API key", Tag: "API keys", Permission: auth.APIKeysRead},
 		func(ctx context.Context, in *IDInput) (*APIKey, error) {
 			k, _, err := find(ctx, d, in.ID, auth.UsersRead)
 			return k, err
 		})
 	for _, op := range [][2]string{{"PUT", "updateApiKey"}, {"PATCH", "patchApiKey"}} {
 		httpapi.Register(a, httpapi.Op{Method: op[0], Path: "/api/v1/api-keys/{id}", ID: op[1],
-			Summary: "Change a key: only what is sent", Tag: "API keys", Permission: auth.APIKeysWrite},
+			Summary: "Update an API key; omitted fields stay unchanged", Tag: "API keys", Permission: auth.APIKeysWrite},
 			func(ctx context.Context, in *UpdateInput) (*APIKey, error) {
 				k, err := update(ctx, d, in.ID, in.Body)
 				if err != nil {
@@ -62,7 +62,7 @@ func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/api-keys/{id}", ID: "deleteApiKey",
-		Summary: "Revoke a key", Tag: "API keys", Permission: auth.APIKeysDelete},
+		Summary: "Revoke an API key", Tag: "API keys", Permission: auth.APIKeysDelete},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			if _, _, err := find(ctx, d, in.ID, auth.UsersDelete); err != nil {
 				return nil, err

@@ -41,7 +41,7 @@ type APIKey struct {
 type CreatedAPIKey struct {
 	ID          uuid.UUID  `json:"id" format:"uuid"`
 	Name        string     `json:"name"`
-	Key         string     `json:"key" doc:"The whole key; it is not shown again"`
+	Key         string     `json:"key" doc:"Complete key; no other response contains it"`
 	KeyPrefix   string     `json:"key_prefix"`
 	Permissions []string   `json:"permissions" nullable:"false"`
 	CreatedAt   time.Time  `json:"created_at"`
@@ -51,8 +51,8 @@ type CreatedAPIKey struct {
 // Create describes a key to create.
 type Create struct {
 	Name        string                      `json:"name" maxLength:"100"`
-	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty" doc:"What the key may do; all that the caller may, unless given"`
-	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"When the key ends; never, unless given"`
+	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty" doc:"Permissions of the key; defaults to all permissions of the caller"`
+	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"Time at which the key expires; defaults to the expiry of the API key of the request, if any, otherwise never"`
 }
 
 func (in Create) check() (name string, permissions []string, err error) {
@@ -185,7 +185,7 @@ type Update struct {
 	Name        httpapi.Optional[string]    `json:"name,omitempty"`
 	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty"`
 	IsActive    httpapi.Optional[bool]      `json:"isActive,omitempty"`
-	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"null for a key that does not end"`
+	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"Null means that the key does not expire"`
 }
 
 func (in Update) apply(k APIKey) (APIKey, error) {

@@ -29,7 +29,7 @@ import (
 // Providers are the identity providers that a sign-in page offers besides the password.
 type Providers struct {
 	Enabled   bool          `json:"enabled"`
-	Providers []ProviderRef `json:"providers" nullable:"false" doc:"By name"`
+	Providers []ProviderRef `json:"providers" nullable:"false" doc:"Sorted by name"`
 }
 
 // ProviderRef is an identity provider.
@@ -41,7 +41,7 @@ type ProviderRef struct {
 
 // LoginBody says where to redirect after the sign-in.
 type LoginBody struct {
-	RedirectURI *string `json:"redirectUri,omitempty" maxLength:"2000" nullable:"true" doc:"An address of this server, or one that its operator allows; /login/oidc/complete when left out"`
+	RedirectURI *string `json:"redirectUri,omitempty" maxLength:"2000" nullable:"true" doc:"Address of this server, or one that its operator allows; defaults to /login/oidc/complete"`
 }
 
 // LoginResponse is where to send the browser.
@@ -89,14 +89,14 @@ type service struct {
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
 	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
 	operation := httpapi.Group{Path: "/api/v1/auth/oidc", Tag: "Authentication"}.For(httpapi.Public)
-	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "Identity providers to sign in with"),
+	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "List the identity providers for sign-in"),
 		func(ctx context.Context, _ *struct{}) (*Providers, error) {
 			all, err := db.List[ProviderRef](ctx, d, `select name, display_name, '/api/v1/auth/oidc/' || name || '/login' as login_url
 				from oidc_provider where tenant_id = app.tenant() and enabled order by name`)
 			return &Providers{Enabled: len(all) > 0, Providers: append([]ProviderRef{}, all...)}, err
 		})
 	httpapi.Register(a, operation("POST", "/{provider}/login", "startOidcLogin",
-		"Begin to sign in at an identity provider: send the browser to the address of the answer, within five minutes; it must be the browser that asked"),
+		"Start an OIDC sign-in; the same browser must open the returned address within five minutes"),
 		func(ctx context.Context, in *struct {
 			Provider string `path:"provider" maxLength:"100"`
 			Body     *LoginBody
@@ -111,7 +111,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *p
 			return s.login(ctx, in.Provider, redirect)
 		})
 	back := operation("GET", "/{provider}/callback", "finishOidcLogin",
-		"Where the identity provider sends the browser: it signs in and goes on to where it was told, with the session behind the # or with error and error_description")
+		"Finish an OIDC sign-in; redirect with the session in the URL fragment, or error and error_description")
 	back.Status = http.StatusSeeOther
 	httpapi.Register(a, back,
 		func(ctx context.Context, in *CallbackInput) (*httpapi.None, error) {

@@ -25,15 +25,15 @@ type InitializeInput struct {
 	Body struct {
 		Username string `json:"username" maxLength:"64"`
 		Email    string `json:"email" maxLength:"254"`
-		Password string `json:"password" maxLength:"1024" doc:"8 characters at least, with upper and lower case, a digit and a special character"`
+		Password string `json:"password" maxLength:"1024" doc:"At least 8 characters, including an upper-case letter, a lower-case letter, a digit and a special character"`
 	}
 }
 
 // ConfigureInput holds the settings that an administrator chooses right after the first sign-in.
 type ConfigureInput struct {
 	Body struct {
-		Settings          map[string]setting.Text `json:"settings,omitempty" maxProperties:"200" doc:"Values by key, as of /admin/settings; unknown keys are left out"`
-		SkipConfiguration bool                    `json:"skipConfiguration,omitempty" doc:"Store nothing: everything stays as installed"`
+		Settings          map[string]setting.Text `json:"settings,omitempty" maxProperties:"200" doc:"Values by key, as in /admin/settings; unknown keys are ignored"`
+		SkipConfiguration bool                    `json:"skipConfiguration,omitempty" doc:"Store nothing; all settings stay as installed"`
 	}
 }
 
@@ -47,7 +47,7 @@ type Configured struct {
 // these were changed, to invalidate caches.
 func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID)) {
 	httpapi.Register(a, httpapi.Op{Method: "PATCH", Path: "/api/v1/setup/settings", ID: "setupSettings",
-		Summary: "Choose the first settings: all that are known are stored, or none", Tag: "Setup", Permission: auth.SystemAdmin},
+		Summary: "Set the initial settings; unknown keys are ignored; either all others are stored or none", Tag: "Setup", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *ConfigureInput) (*Configured, error) {
 			if in.Body.SkipConfiguration {
 				return &Configured{Message: "Everything stays as installed"}, nil
@@ -65,7 +65,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 			return &Configured{n, fmt.Sprintf("%d settings are stored", n)}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/setup/status", ID: "setupStatus",
-		Summary: "Whether the first administrator has to be created", Tag: "Setup", Permission: httpapi.Public},
+		Summary: "Get the setup status: whether the first administrator has to be created", Tag: "Setup", Permission: httpapi.Public},
 		func(ctx context.Context, _ *struct{}) (*Status, error) { return status(ctx, d) })
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/setup/initialize", ID: "setupInitialize", Status: 201,
 		Summary: "Create the first administrator and sign in", Tag: "Setup", Permission: httpapi.Public},

@@ -16,7 +16,7 @@ import (
 
 // Status says what a client can do before anybody is signed in.
 type Status struct {
-	SetupRequired       bool `json:"setupRequired" doc:"There is no user yet"`
+	SetupRequired       bool `json:"setupRequired" doc:"True if there is no user yet"`
 	HasUsers            bool `json:"hasUsers"`
 	RegistrationEnabled bool `json:"registrationEnabled"`
 }
