@@ -36,14 +36,14 @@ type MemberInput struct {
 
 // NewBody is a sharing tag or group to create.
 type NewBody struct {
-	Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"No other has it, in upper or lower case"`
+	Name        string  `json:"name" minLength:"1" maxLength:"100" doc:"Must be unique, ignoring case"`
 	Description *string `json:"description,omitempty" maxLength:"1000" nullable:"true"`
 }
 
 // ChangeBody changes a sharing tag or group; an absent field stays.
 type ChangeBody struct {
-	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" doc:"No other has it, in upper or lower case"`
-	Description httpapi.Optional[string] `json:"description,omitempty" maxLength:"1000" doc:"null for none"`
+	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" doc:"Must be unique, ignoring case"`
+	Description httpapi.Optional[string] `json:"description,omitempty" maxLength:"1000" doc:"Null means no description"`
 }
 
 // GrantBody allows or denies a tag.
@@ -96,7 +96,7 @@ func (s *service) bump(ctx context.Context, err error) error {
 }
 
 func (s *service) tagRoutes(a *httpapi.API) {
-	httpapi.Register(a, operation("GET", "/admin/sharing-tags", "listSharingTags", "Sharing tags by name"),
+	httpapi.Register(a, operation("GET", "/admin/sharing-tags", "listSharingTags", "List sharing tags by name"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Tag], error) {
 			page, total, err := tags.list(ctx, s.database, in.Limit(), in.Offset())
 			if err != nil {
@@ -104,15 +104,15 @@ func (s *service) tagRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	add := operation("POST", "/admin/sharing-tags", "createSharingTag", "Make a sharing tag")
+	add := operation("POST", "/admin/sharing-tags", "createSharingTag", "Create a sharing tag")
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct{ Body NewBody }) (*Tag, error) {
 			return tags.create(ctx, s.database, &in.Body)
 		})
-	httpapi.Register(a, operation("GET", "/admin/sharing-tags/{id}", "getSharingTag", "A sharing tag"),
+	httpapi.Register(a, operation("GET", "/admin/sharing-tags/{id}", "getSharingTag", "Get a sharing tag"),
 		func(ctx context.Context, in *IDInput) (*Tag, error) { return tags.get(ctx, s.database, in.ID) })
-	httpapi.Register(a, operation("PATCH", "/admin/sharing-tags/{id}", "updateSharingTag", "Give a sharing tag another name or description"),
+	httpapi.Register(a, operation("PATCH", "/admin/sharing-tags/{id}", "updateSharingTag", "Update the name or description of a sharing tag"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body ChangeBody
@@ -120,7 +120,7 @@ func (s *service) tagRoutes(a *httpapi.API) {
 			return tags.update(ctx, s.database, in.ID, in.Body)
 		})
 	httpapi.Register(a, operation("DELETE", "/admin/sharing-tags/{id}", "deleteSharingTag",
-		"Delete a sharing tag: no series carries it any more, and nobody is allowed or denied it"),
+		"Delete a sharing tag; it is removed from all series, and its grants are deleted"),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, tags.remove(ctx, s.database, in.ID))
 		})
@@ -128,7 +128,7 @@ func (s *service) tagRoutes(a *httpapi.API) {
 
 func (s *service) seriesRoutes(a *httpapi.API) {
 	const at = "/series/{id}/sharing-tags"
-	httpapi.Register(a, operation("GET", at, "listSeriesSharingTags", "The sharing tags of a series, by name"),
+	httpapi.Register(a, operation("GET", at, "listSeriesSharingTags", "List the sharing tags of a series by name"),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[TagSummary], error) {
 			found, err := seriesTags(ctx, s.database, in.ID)
 			if err != nil {
@@ -136,7 +136,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			}
 			return httpapi.All(ctx, in.Paging, found), nil
 		})
-	httpapi.Register(a, operation("PUT", at, "putSeriesSharingTags", "Give a series just these sharing tags"),
+	httpapi.Register(a, operation("PUT", at, "putSeriesSharingTags", "Replace the sharing tags of a series"),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body SeriesTagsBody
@@ -147,7 +147,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			}
 			return httpapi.All(ctx, in.Paging, found), nil
 		})
-	httpapi.Register(a, operation("POST", at, "addSeriesSharingTag", "Give a series one more sharing tag; the same again changes nothing"),
+	httpapi.Register(a, operation("POST", at, "addSeriesSharingTag", "Add a sharing tag to a series; no effect if the series already has it"),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body SeriesTagBody
@@ -158,23 +158,23 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			}
 			return httpapi.All(ctx, in.Paging, found), nil
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "removeSeriesSharingTag", "Take a sharing tag from a series"),
+	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "removeSeriesSharingTag", "Remove a sharing tag from a series"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
 			return nil, s.dropSeriesTag(ctx, in.ID, in.TagID)
 		})
 }
 
 func (s *service) userRoutes(a *httpapi.API) {
-	own := operation("GET", "/user/sharing-tags", "listOwnSharingTags", "The sharing tags that the caller is allowed or denied, not by a group")
+	own := operation("GET", "/user/sharing-tags", "listOwnSharingTags", "List the caller's direct sharing tag grants, without those of access groups")
 	own.Permission = httpapi.SignedIn
 	httpapi.Register(a, own,
 		func(ctx context.Context, _ *struct{}) (*UserGrants, error) {
 			return userGrants(ctx, s.database, auth.CallerOf(ctx).AccountID)
 		})
 	const at = "/users/{id}/sharing-tags"
-	httpapi.Register(a, operation("GET", at, "listUserSharingTags", "The sharing tags that a user is allowed or denied, not by a group"),
+	httpapi.Register(a, operation("GET", at, "listUserSharingTags", "List a user's direct sharing tag grants, without those of access groups"),
 		func(ctx context.Context, in *IDInput) (*UserGrants, error) { return userGrants(ctx, s.database, in.ID) })
-	httpapi.Register(a, operation("PUT", at, "putUserSharingTag", "Allow or deny a user a sharing tag"),
+	httpapi.Register(a, operation("PUT", at, "putUserSharingTag", "Allow or deny a sharing tag for a user"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body GrantBody
@@ -182,16 +182,16 @@ func (s *service) userRoutes(a *httpapi.API) {
 			g, err := users.grant(ctx, s.database, in.ID, in.Body)
 			return &UserGrant{g.ID, g.Grant}, s.bump(ctx, err)
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "deleteUserSharingTag", "Neither allow nor deny a user a sharing tag"),
+	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "deleteUserSharingTag", "Remove a grant of a sharing tag from a user"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, users.revoke(ctx, s.database, in.ID, in.TagID))
 		})
 	httpapi.Register(a, operation("GET", "/users/{id}/effective-grants", "listUserEffectiveGrants",
-		"What counts for a user: of each sharing tag, whether it is allowed or denied, and who says so; deny wins"),
+		"List the effective sharing tag grants of a user with their sources; deny takes precedence"),
 		func(ctx context.Context, in *IDInput) (*EffectiveGrants, error) {
 			return effectiveGrants(ctx, s.database, in.ID)
 		})
-	httpapi.Register(a, operation("GET", "/users/{id}/access-groups", "listUserAccessGroups", "The access groups that a user belongs to, by name"),
+	httpapi.Register(a, operation("GET", "/users/{id}/access-groups", "listUserAccessGroups", "List the access groups of a user by name"),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[GroupSummary], error) {
 			found, err := groupsOf(ctx, s.database, in.ID)
 			if err != nil {
@@ -203,7 +203,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 
 func (s *service) groupRoutes(a *httpapi.API) {
 	const at = "/access-groups"
-	httpapi.Register(a, operation("GET", at, "listAccessGroups", "Access groups by name"),
+	httpapi.Register(a, operation("GET", at, "listAccessGroups", "List access groups by name"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
 			page, total, err := groups.list(ctx, s.database, in.Limit(), in.Offset())
 			if err != nil {
@@ -211,28 +211,28 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	add := operation("POST", at, "createAccessGroup", "Make an access group")
+	add := operation("POST", at, "createAccessGroup", "Create an access group")
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct{ Body NewBody }) (*Group, error) {
 			return groups.create(ctx, s.database, &in.Body)
 		})
-	httpapi.Register(a, operation("GET", at+"/{id}", "getAccessGroup", "An access group with its members and what they are allowed and denied"),
+	httpapi.Register(a, operation("GET", at+"/{id}", "getAccessGroup", "Get an access group with its members and sharing tag grants"),
 		func(ctx context.Context, in *IDInput) (*GroupDetails, error) {
 			return groupDetails(ctx, s.database, in.ID)
 		})
-	httpapi.Register(a, operation("PATCH", at+"/{id}", "updateAccessGroup", "Give an access group another name or description"),
+	httpapi.Register(a, operation("PATCH", at+"/{id}", "updateAccessGroup", "Update the name or description of an access group"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body ChangeBody
 		}) (*Group, error) {
 			return groups.update(ctx, s.database, in.ID, in.Body)
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{id}", "deleteAccessGroup", "Delete an access group; its members stay, without what it allowed and denied them"),
+	httpapi.Register(a, operation("DELETE", at+"/{id}", "deleteAccessGroup", "Delete an access group with its grants; the users who were members are kept"),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, groups.remove(ctx, s.database, in.ID))
 		})
-	httpapi.Register(a, operation("POST", at+"/{id}/grants", "addAccessGroupGrant", "Allow or deny the members of a group a sharing tag"),
+	httpapi.Register(a, operation("POST", at+"/{id}/grants", "addAccessGroupGrant", "Allow or deny a sharing tag for the members of an access group"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body GrantBody
@@ -240,11 +240,11 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			g, err := members.grant(ctx, s.database, in.ID, in.Body)
 			return &g.Grant, s.bump(ctx, err)
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{id}/grants/{tagId}", "removeAccessGroupGrant", "Neither allow nor deny the members of a group a sharing tag"),
+	httpapi.Register(a, operation("DELETE", at+"/{id}/grants/{tagId}", "removeAccessGroupGrant", "Remove a grant of a sharing tag from an access group"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, members.revoke(ctx, s.database, in.ID, in.TagID))
 		})
-	httpapi.Register(a, operation("POST", at+"/{id}/members", "addAccessGroupMembers", "Let users join a group; answers with all members"),
+	httpapi.Register(a, operation("POST", at+"/{id}/members", "addAccessGroupMembers", "Add users to an access group; returns all members"),
 		func(ctx context.Context, in *struct {
 			ListInput
 			Body MembersBody
@@ -255,7 +255,7 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
-	httpapi.Register(a, operation("DELETE", at+"/{id}/members/{userId}", "removeAccessGroupMember", "Let a user leave a group"),
+	httpapi.Register(a, operation("DELETE", at+"/{id}/members/{userId}", "removeAccessGroupMember", "Remove a user from an access group"),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, removeMember(ctx, s.database, in.ID, in.UserID))
 		})

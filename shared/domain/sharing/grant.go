@@ -42,7 +42,7 @@ type EffectiveGrant struct {
 	SharingTagID   uuid.UUID `json:"sharingTagId"`
 	SharingTagName string    `json:"sharingTagName"`
 	AccessMode     string    `json:"accessMode" enum:"allow,deny"`
-	Sources        []Source  `json:"sources" nullable:"false" doc:"Who says so"`
+	Sources        []Source  `json:"sources" nullable:"false" doc:"Where the grant comes from: the user or access groups"`
 }
 
 // Source is the origin of a grant.

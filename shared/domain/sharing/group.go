@@ -14,17 +14,17 @@ import (
 // GroupDetails is the full record of an access group.
 type GroupDetails struct {
 	Group
-	Grants       []Grant       `json:"grants" nullable:"false" doc:"By the tags' names"`
-	Members      []Member      `json:"members" nullable:"false" doc:"By name"`
-	OIDCMappings []OIDCMapping `json:"oidcMappings" nullable:"false" doc:"By name"`
+	Grants       []Grant       `json:"grants" nullable:"false" doc:"Sorted by the names of the tags"`
+	Members      []Member      `json:"members" nullable:"false" doc:"Sorted by name"`
+	OIDCMappings []OIDCMapping `json:"oidcMappings" nullable:"false" doc:"Sorted by name"`
 }
 
 // Member is a user in a group.
 type Member struct {
 	UserID    uuid.UUID `json:"userId" db:"user_id"`
 	Username  string    `json:"username" db:"username"`
-	Source    string    `json:"source" db:"source" enum:"manual,oidc" doc:"oidc: by a group of the identity provider"`
-	CreatedAt time.Time `json:"createdAt" db:"created_at" doc:"When the user joined"`
+	Source    string    `json:"source" db:"source" enum:"manual,oidc" doc:"oidc means membership through a group of the identity provider"`
+	CreatedAt time.Time `json:"createdAt" db:"created_at" doc:"Time at which the user joined"`
 }
 
 func queueMembers(b *pgx.Batch, dst *[]Member, group uuid.UUID) {

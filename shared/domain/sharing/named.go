@@ -17,7 +17,7 @@ import (
 type Tag struct {
 	TagSummary
 	SeriesCount int64     `json:"seriesCount" db:"series_count" minimum:"0"`
-	UserCount   int64     `json:"userCount" db:"user_count" minimum:"0" doc:"Who is allowed or denied it, not by a group"`
+	UserCount   int64     `json:"userCount" db:"user_count" minimum:"0" doc:"Number of users who are allowed or denied the tag directly, not through a group"`
 	CreatedAt   time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt   time.Time `json:"updatedAt" db:"updated_at"`
 }

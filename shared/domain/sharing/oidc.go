@@ -22,7 +22,7 @@ type OIDCMapping struct {
 
 // OIDCMappingBody is a group of the identity provider.
 type OIDCMappingBody struct {
-	OIDCGroupName string `json:"oidcGroupName" minLength:"1" maxLength:"500" doc:"As the identity provider writes it, in upper and lower case"`
+	OIDCGroupName string `json:"oidcGroupName" minLength:"1" maxLength:"500" doc:"Name exactly as the identity provider writes it; case-sensitive"`
 }
 
 // OIDCMappingInput names a mapping of an access group.
@@ -43,7 +43,7 @@ const (
 func (s *service) oidcRoutes(a *httpapi.API) {
 	const at = "/access-groups/{id}/oidc-mappings"
 	add := operation("POST", at, "addAccessGroupOidcMapping",
-		"Let those who are in a group of the identity provider join when they sign in, and leave when they are not in it any more")
+		"Map an identity provider's group to an access group; users join and leave it when they sign in")
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {
@@ -53,7 +53,7 @@ func (s *service) oidcRoutes(a *httpapi.API) {
 			return addMapping(ctx, s.database, in.ID, in.Body.OIDCGroupName)
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{mappingId}", "removeAccessGroupOidcMapping",
-		"Do so no more; who has joined by it leaves when they sign in the next time"),
+		"Remove an OIDC group mapping; users who joined through it leave at their next sign-in"),
 		func(ctx context.Context, in *OIDCMappingInput) (*httpapi.None, error) {
 			n, err := db.Exec(ctx, s.database, "delete from access_group_oidc_mapping where tenant_id = app.tenant() and group_id = $1 and id = $2", in.ID, in.MappingID)
 			if err == nil && n == 0 {
