@@ -28,7 +28,7 @@ type Updated struct {
 // Routes registers the operations on the caller's own preferences.
 func Routes(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user/preferences", ID: "listPreferences",
-		Summary: "All preferences of the current user", Tag: "Preferences", Permission: httpapi.SignedIn},
+		Summary: "List the caller's preferences", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Preference], error) {
 			page, total, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
@@ -37,10 +37,10 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user/preferences/{key}", ID: "getPreference",
-		Summary: "One preference of the current user", Tag: "Preferences", Permission: httpapi.SignedIn},
+		Summary: "Get a preference of the caller", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *KeyInput) (*Preference, error) { return get(ctx, d, in.Key) })
 	httpapi.Register(a, httpapi.Op{Method: "PUT", Path: "/api/v1/user/preferences/{key}", ID: "setPreference",
-		Summary: "Set a preference", Tag: "Preferences", Permission: httpapi.SignedIn},
+		Summary: "Set a preference of the caller", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct {
 			KeyInput
 			Body struct {
@@ -60,7 +60,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return &stored[0], nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "PUT", Path: "/api/v1/user/preferences", ID: "setPreferences",
-		Summary: "Set several preferences: all or none", Tag: "Preferences", Permission: httpapi.SignedIn},
+		Summary: "Set several preferences of the caller; either all are set or none", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *struct {
 			Body struct {
 				Preferences map[string]json.RawMessage `json:"preferences" maxProperties:"1000" doc:"Values by key"`
@@ -76,7 +76,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return &Updated{Updated: len(stored), Preferences: stored}, nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/user/preferences/{key}", ID: "resetPreference",
-		Summary: "Reset a preference to its default", Tag: "Preferences", Permission: httpapi.SignedIn},
+		Summary: "Reset a preference of the caller to its default", Tag: "Preferences", Permission: httpapi.SignedIn},
 		func(ctx context.Context, in *KeyInput) (*Deleted, error) {
 			deleted, err := remove(ctx, d, in.Key)
 			if err != nil {

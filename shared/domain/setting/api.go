@@ -23,14 +23,14 @@ type KeyInput struct {
 // SettingUpdate is a new value and, for the history, the reason.
 type SettingUpdate struct {
 	Value        Text    `json:"value"`
-	ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
+	ChangeReason *string `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"Reason to record in the history"`
 }
 
 // SettingUpdates are new values: all are stored or none.
 type SettingUpdates struct {
 	Settings     SettingValues `json:"settings,omitempty"`
-	Updates      SettingValues `json:"updates,omitempty" doc:"The same as settings"`
-	ChangeReason *string       `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"For the history"`
+	Updates      SettingValues `json:"updates,omitempty" doc:"Same as settings"`
+	ChangeReason *string       `json:"changeReason,omitempty" nullable:"true" maxLength:"500" doc:"Reason to record in the history"`
 }
 
 type handlers struct {
@@ -42,16 +42,16 @@ type handlers struct {
 func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
 	h := &handlers{d, bump}
 	op := httpapi.Group{Path: "/api/v1/admin/settings", Tag: tag}.For(auth.SystemAdmin)
-	httpapi.Register(a, op("GET", "", "listSettings", "All settings, by key"), h.list)
-	httpapi.Register(a, op("POST", "/bulk", "updateSettings", "Change several settings: all or none"), h.bulk)
-	httpapi.Register(a, op("GET", "/{key}", "getSetting", "One setting"), h.get)
-	httpapi.Register(a, op("PUT", "/{key}", "updateSetting", "Change a setting"), h.update)
-	httpapi.Register(a, op("POST", "/{key}/reset", "resetSetting", "Set a setting back to its default"), h.reset)
-	httpapi.Register(a, op("GET", "/{key}/history", "listSettingHistory", "Changes of a setting, newest first"), h.history)
+	httpapi.Register(a, op("GET", "", "listSettings", "List all settings by key"), h.list)
+	httpapi.Register(a, op("POST", "/bulk", "updateSettings", "Update several settings; either all are updated or none"), h.bulk)
+	httpapi.Register(a, op("GET", "/{key}", "getSetting", "Get a setting"), h.get)
+	httpapi.Register(a, op("PUT", "/{key}", "updateSetting", "Update a setting"), h.update)
+	httpapi.Register(a, op("POST", "/{key}/reset", "resetSetting", "Reset a setting to its default"), h.reset)
+	httpapi.Register(a, op("GET", "/{key}/history", "listSettingHistory", "List the changes of a setting, newest first"), h.history)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/settings/public", ID: "getPublicSettings",
-		Summary: "The settings that every user may see, by key", Tag: tag, Permission: httpapi.SignedIn}, h.public)
+		Summary: "Get the settings that every user may see, by key", Tag: tag, Permission: httpapi.SignedIn}, h.public)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/settings/branding", ID: "getBranding",
-		Summary: "What the sign-in page shows", Tag: tag, Permission: httpapi.Public}, h.branding)
+		Summary: "Get the branding that the sign-in page shows", Tag: tag, Permission: httpapi.Public}, h.branding)
 }
 
 func (h *handlers) list(ctx context.Context, in *struct {

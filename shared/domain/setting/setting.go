@@ -15,11 +15,11 @@ type Setting struct {
 	Category      string     `json:"category"`
 	Description   string     `json:"description"`
 	DefaultValue  string     `json:"defaultValue"`
-	MinValue      *int64     `json:"minValue" doc:"Smallest number, or fewest characters of a string"`
-	MaxValue      *int64     `json:"maxValue" doc:"Largest number, or most characters of a string"`
-	AllowedValues []string   `json:"allowedValues" nullable:"true" doc:"The only values, where there is such a list"`
+	MinValue      *int64     `json:"minValue" doc:"Minimum of a number, or minimum length of a string in characters"`
+	MaxValue      *int64     `json:"maxValue" doc:"Maximum of a number, or maximum length of a string in characters"`
+	AllowedValues []string   `json:"allowedValues" nullable:"true" doc:"Allowed values; null if there is no such list"`
 	IsSensitive   bool       `json:"isSensitive"`
-	Version       int32      `json:"version" doc:"1 as installed, one more with every write"`
+	Version       int32      `json:"version" doc:"Starts at 1 on installation and increases by 1 with every write"`
 	UpdatedAt     time.Time  `json:"updatedAt"`
 	UpdatedBy     *uuid.UUID `json:"updatedBy"`
 }

@@ -24,8 +24,8 @@ const (
 // Body is a task to start.
 type Body struct {
 	TaskType     TaskType   `json:"taskType"`
-	Priority     *int       `json:"priority,omitempty" nullable:"true" minimum:"0" maximum:"1000" doc:"The highest runs first; null is that of its type"`
-	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Not before this time, at most a year ahead; null is now. Not for scan_library and refresh_library_metadata, which have schedules"`
+	Priority     *int       `json:"priority,omitempty" nullable:"true" minimum:"0" maximum:"1000" doc:"Higher priorities run first; null means the default priority of the task type"`
+	ScheduledFor *time.Time `json:"scheduledFor,omitempty" nullable:"true" doc:"Earliest start time, at most a year ahead; null means now. Not supported for scan_library and refresh_library_metadata, which have schedules"`
 }
 
 // TaskType is the type of a task and its parameters. Parameters of other types must be absent or null.
@@ -36,19 +36,19 @@ type TaskType struct {
 	BookID      *uuid.UUID  `json:"bookId,omitempty" nullable:"true" format:"uuid"`
 	PluginID    *uuid.UUID  `json:"pluginId,omitempty" nullable:"true" format:"uuid"`
 	JobID       *uuid.UUID  `json:"jobId,omitempty" nullable:"true" format:"uuid"`
-	SeriesIDs   []uuid.UUID `json:"seriesIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
-	BookIDs     []uuid.UUID `json:"bookIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Those that do not exist are left out"`
-	Mode        *string     `json:"mode,omitempty" nullable:"true" enum:"normal,deep" doc:"Of scan_library: normal unless it says deep"`
-	Force       *bool       `json:"force,omitempty" nullable:"true" doc:"Of analyze_book: also one that was analysed before; of generate_*: also covers that are there"`
-	DryRun      *bool       `json:"dryRun,omitempty" nullable:"true" doc:"Of reprocess_*: change nothing, the task's result tells what would be"`
-	SourceScope *string     `json:"sourceScope,omitempty" nullable:"true" maxLength:"64" doc:"Of plugin_auto_match; changes nothing"`
+	SeriesIDs   []uuid.UUID `json:"seriesIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Unknown ids are ignored"`
+	BookIDs     []uuid.UUID `json:"bookIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Unknown ids are ignored"`
+	Mode        *string     `json:"mode,omitempty" nullable:"true" enum:"normal,deep" doc:"For scan_library; defaults to normal"`
+	Force       *bool       `json:"force,omitempty" nullable:"true" doc:"For analyze_book: also analyze a book that was analyzed before; for generate_*: also generate covers that already exist"`
+	DryRun      *bool       `json:"dryRun,omitempty" nullable:"true" doc:"For reprocess_*: change nothing; the result of the task contains what would change"`
+	SourceScope *string     `json:"sourceScope,omitempty" nullable:"true" maxLength:"64" doc:"For plugin_auto_match; has no effect"`
 }
 
 // Routes registers the operation that starts a task of any type that people may start.
 func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	s := &starter{d, publish, added}
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/tasks", ID: "createTask", Tag: "Tasks", Permission: auth.TasksWrite,
-		Summary: "Start a task, with the permission that its own operation needs, too; what waits or runs already is not started again"},
+		Summary: "Start a task unless it is pending or running; also requires the permission of the task's own operation"},
 		func(ctx context.Context, in *struct{ Body Body }) (*task.Started, error) {
 			return s.start(ctx, &in.Body)
 		})

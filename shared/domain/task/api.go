@@ -19,7 +19,7 @@ type IDInput struct {
 // ListInput filters the list of tasks.
 type ListInput struct {
 	httpapi.Paging
-	Status    string `query:"status" enum:"pending,running,processing,completed,failed,cancelled" doc:"Only tasks with this status; processing means running"`
+	Status    string `query:"status" enum:"pending,running,processing,completed,failed,cancelled" doc:"Only tasks with this status; processing is an alias of running"`
 	TaskType  string `query:"taskType" maxLength:"64" doc:"Only tasks of this type, for example scan_library"`
 	LibraryID string `query:"libraryId" format:"uuid" doc:"Only tasks about this library"`
 }
@@ -38,7 +38,7 @@ type Started struct {
 // Enqueued is the number of tasks that a command started.
 type Enqueued struct {
 	Message       string `json:"message"`
-	TasksEnqueued int64  `json:"tasksEnqueued" doc:"New ones; what is waiting or running already is not counted"`
+	TasksEnqueued int64  `json:"tasksEnqueued" doc:"Number of new tasks; tasks that were already pending or running are not counted"`
 }
 
 // Purged is the number of tasks that were deleted.
@@ -58,7 +58,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 
 // reads adds what is read of tasks.
 func reads(a *httpapi.API, d *db.DB) {
-	httpapi.Register(a, operation("GET", "", "listTasks", "Background tasks, newest first", auth.TasksRead),
+	httpapi.Register(a, operation("GET", "", "listTasks", "List background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
 			f := Filter{Status: in.Status, Type: in.TaskType}
 			if id, err := uuid.Parse(in.LibraryID); err == nil { // validated: an error means that it was not sent
@@ -73,9 +73,9 @@ func reads(a *httpapi.API, d *db.DB) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, tasks, total), nil
 		})
-	httpapi.Register(a, operation("GET", "/stats", "getTaskStats", "Counts of tasks by status and type", auth.TasksRead),
+	httpapi.Register(a, operation("GET", "/stats", "getTaskStats", "Get the number of tasks by status and type", auth.TasksRead),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) { return stats(ctx, d) })
-	httpapi.Register(a, operation("GET", "/{id}", "getTask", "One background task", auth.TasksRead),
+	httpapi.Register(a, operation("GET", "/{id}", "getTask", "Get a background task", auth.TasksRead),
 		func(ctx context.Context, in *IDInput) (*Task, error) {
 			t, err := get(ctx, d, in.ID)
 			if err == nil && t == nil {
@@ -89,7 +89,7 @@ func reads(a *httpapi.API, d *db.DB) {
 func deletions(a *httpapi.API, d *db.DB, publish Publish) {
 	httpapi.Register(a, operation("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
-			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least so many days ago"`
+			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least this many days ago"`
 		}) (*Purged, error) {
 			n, err := purge(ctx, d, in.Days)
 			if err != nil {
@@ -97,7 +97,7 @@ func deletions(a *httpapi.API, d *db.DB, publish Publish) {
 			}
 			return &Purged{n}, nil
 		})
-	httpapi.Register(a, operation("DELETE", "/nuke", "nukeTasks", "Delete all tasks, also those that run, which stop; with the status of scans", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/nuke", "nukeTasks", "Delete all tasks and the status of scans; running tasks are stopped", auth.SystemAdmin).ForAll(),
 		func(ctx context.Context, _ *struct{}) (*Purged, error) {
 			n, e, err := nuke(ctx, d)
 			if err != nil {
@@ -120,7 +120,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // other tasks may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
-	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Try a failed task again", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Retry a failed task", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Started, error) {
 			t, err := retry(ctx, d, in.ID)
 			if err != nil {
@@ -130,7 +130,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be tried again"}, nil
 		})
-	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Take a running task from its worker: it is pending again", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Release a running task from its worker, so that it is pending again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *IDInput) (*Message, error) {
 			t, err := unlock(ctx, d, in.ID)
 			if err != nil {

@@ -82,7 +82,7 @@ type TypeStats struct {
 	Completed int64 `json:"completed"`
 	Failed    int64 `json:"failed"`
 	Cancelled int64 `json:"cancelled"`
-	Stale     int64 `json:"stale" doc:"Running, but the worker has not been heard of for longer than its lease"`
+	Stale     int64 `json:"stale" doc:"Running tasks whose worker has not been heard from for longer than its lease"`
 	Total     int64 `json:"total"`
 }
 

@@ -117,5 +117,5 @@ type Task struct {
 type Progress struct {
 	Current int64  `json:"current"`
 	Total   int64  `json:"total"`
-	Message string `json:"message" doc:"For people: what the task does or did, as in Scanning the library: 42 of 100 files"`
+	Message string `json:"message" doc:"Human-readable description of what the task does or did, for example Scanning the library: 42 of 100 files"`
 }
