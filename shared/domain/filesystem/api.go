@@ -13,7 +13,7 @@ import (
 // Routes registers browsing, for administrators only.
 func Routes(a *httpapi.API, d *db.DB, store Store) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/drives", ID: "listDrives",
-		Summary: "The folders that libraries may be made of", Tag: "Filesystem", Permission: auth.SystemAdmin},
+		Summary: "List the folders that libraries may use", Tag: "Filesystem", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Entry], error) {
 			roots, err := roots(ctx, d)
 			if err != nil {
@@ -22,9 +22,9 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 			return httpapi.All(ctx, in.Paging, drives(roots)), nil
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/browse", ID: "browseFilesystem",
-		Summary: "What a folder holds; without a path, the folders to begin with", Tag: "Filesystem", Permission: auth.SystemAdmin, SeesAll: true},
+		Summary: "List the content of a folder; without a path, list the root folders", Tag: "Filesystem", Permission: auth.SystemAdmin, SeesAll: true},
 		func(ctx context.Context, in *struct {
-			Path string `query:"path" maxLength:"2048" doc:"Absolute path at or below one of the drives, or s3://bucket/prefix"`
+			Path string `query:"path" maxLength:"2048" doc:"Absolute path of a drive or of a folder below one, or s3://bucket/prefix"`
 		}) (*Listing, error) {
 			roots, err := roots(ctx, d)
 			if err != nil {

@@ -29,15 +29,15 @@ type Entry struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
 	IsDirectory bool   `json:"isDirectory"`
-	IsReadable  bool   `json:"isReadable" doc:"False where no path may have such a name: it holds a control character, a backslash, no UTF-8"`
+	IsReadable  bool   `json:"isReadable" doc:"False if the name is not valid in a path: it contains a control character or a backslash, or is not UTF-8"`
 }
 
 // Listing is the content of a folder: folders first, ignoring case.
 type Listing struct {
-	CurrentPath string  `json:"currentPath" doc:"Empty for the list of roots"`
-	ParentPath  *string `json:"parentPath" doc:"Null at a root"`
+	CurrentPath string  `json:"currentPath" doc:"Path of the folder; empty for the list of roots"`
+	ParentPath  *string `json:"parentPath" doc:"Path of the parent folder; null for a root"`
 	Entries     []Entry `json:"entries" nullable:"false"`
-	Truncated   bool    `json:"truncated" doc:"There is more than is shown"`
+	Truncated   bool    `json:"truncated" doc:"True if the folder has more entries than are listed"`
 }
 
 // drives returns the roots as entries.

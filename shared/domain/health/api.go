@@ -17,9 +17,9 @@ func Routes(a *httpapi.API, d *db.DB) {
 		return count(ctx, d, httpapi.TenantOf(ctx).Name == tenant.Default)
 	}
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics", ID: "getMetrics",
-		Summary: "What this server has: libraries, series, books, pages, users", Tag: "Health", Permission: auth.SystemHealth}, inventory)
+		Summary: "Get the inventory of the server: numbers of libraries, series, books, pages and users", Tag: "Health", Permission: auth.SystemHealth}, inventory)
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics/inventory", ID: "getInventory",
-		Summary: "The same as /metrics", Tag: "Health", Permission: auth.LibrariesRead}, inventory)
+		Summary: "Get the inventory of the server, as in /metrics", Tag: "Health", Permission: auth.LibrariesRead}, inventory)
 	info := sync.OnceValue(func() *Info {
 		if build, ok := debug.ReadBuildInfo(); ok {
 			return &Info{Name: "Longbox", Version: version(build.Main.Version)}
@@ -27,6 +27,6 @@ func Routes(a *httpapi.API, d *db.DB) {
 		return &Info{Name: "Longbox", Version: "dev"}
 	})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/info", ID: "getInfo",
-		Summary: "Name and version of the server", Tag: "Health", Permission: httpapi.Public},
+		Summary: "Get the name and version of the server", Tag: "Health", Permission: httpapi.Public},
 		func(context.Context, *struct{}) (*Info, error) { return info(), nil })
 }

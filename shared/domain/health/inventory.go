@@ -14,11 +14,11 @@ import (
 type Inventory struct {
 	LibraryCount  int64     `json:"libraryCount"`
 	SeriesCount   int64     `json:"seriesCount"`
-	BookCount     int64     `json:"bookCount" doc:"Without books whose file is gone"`
+	BookCount     int64     `json:"bookCount" doc:"Number of books, without those whose file is missing"`
 	PageCount     int64     `json:"pageCount"`
 	UserCount     int64     `json:"userCount"`
-	TotalBookSize int64     `json:"totalBookSize" doc:"Bytes of all books"`
-	DatabaseSize  *int64    `json:"databaseSize" doc:"Bytes on disk; null where the database is shared with other tenants"`
+	TotalBookSize int64     `json:"totalBookSize" doc:"Total size of all books in bytes"`
+	DatabaseSize  *int64    `json:"databaseSize" doc:"Size on disk in bytes; null if the database is shared with other tenants"`
 	Libraries     []Library `json:"libraries" nullable:"false"`
 }
 

@@ -14,7 +14,7 @@ import (
 // Answer is the state of a clean-up when the response is sent.
 type Answer struct {
 	Cleaned
-	Complete bool      `json:"complete" doc:"False: the counts are those so far, and the task goes on or, where errors says so, has failed"`
+	Complete bool      `json:"complete" doc:"False if the counts are preliminary: the task is still running or, if errors says so, has failed"`
 	TaskID   uuid.UUID `json:"taskId" format:"uuid"`
 }
 
@@ -30,9 +30,9 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	start := func(ctx context.Context) (*task.Started, error) {
 		return task.Start(ctx, d, added, Making(), task.Everything(), "The clean-up is queued")
 	}
-	httpapi.Register(a, op("POST", "", "startOrphanCleanup", "Start deleting stored pictures that nothing shows any more"),
+	httpapi.Register(a, op("POST", "", "startOrphanCleanup", "Start a task that deletes stored images that are no longer used"),
 		func(ctx context.Context, _ *struct{}) (*task.Started, error) { return start(ctx) })
-	httpapi.Register(a, op("DELETE", "", "deleteOrphans", "Delete stored pictures that nothing shows any more, and wait some seconds for it"),
+	httpapi.Register(a, op("DELETE", "", "deleteOrphans", "Delete stored images that are no longer used, and wait a few seconds for the result"),
 		func(ctx context.Context, _ *struct{}) (*Answer, error) {
 			started, err := start(ctx)
 			if err != nil {
@@ -55,11 +55,11 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 
 // StatsInput selects what the statistics contain.
 type StatsInput struct {
-	IncludeFiles bool `query:"includeFiles" doc:"Name the files, too"`
+	IncludeFiles bool `query:"includeFiles" doc:"Also list the files"`
 }
 
 // StatsRoutes registers the operation that counts orphans, for the function that may list the media bucket.
 func StatsRoutes(a *httpapi.API, f *Finder) {
-	httpapi.Register(a, op("GET", "/stats", "getOrphanStats", "How much is stored that nothing shows any more; what is younger than a day does not count"),
+	httpapi.Register(a, op("GET", "/stats", "getOrphanStats", "Get the number and size of stored images that are no longer used, without those younger than a day"),
 		func(ctx context.Context, in *StatsInput) (*Stats, error) { return f.stats(ctx, in.IncludeFiles) })
 }

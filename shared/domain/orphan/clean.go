@@ -16,10 +16,10 @@ const maxErrors = 10
 // Cleaned is the result of a clean-up.
 type Cleaned struct {
 	CoversDeleted     int64    `json:"coversDeleted"`
-	ThumbnailsDeleted int64    `json:"thumbnailsDeleted" doc:"Smaller pages, and page packs"`
+	ThumbnailsDeleted int64    `json:"thumbnailsDeleted" doc:"Number of deleted smaller page images and page packs"`
 	BytesFreed        int64    `json:"bytesFreed"`
-	Failures          int64    `json:"failures" doc:"Objects that the store did not delete"`
-	Errors            []string `json:"errors" nullable:"false" maxItems:"11" doc:"What it said of the first ones"`
+	Failures          int64    `json:"failures" doc:"Number of objects that the store failed to delete"`
+	Errors            []string `json:"errors" nullable:"false" maxItems:"11" doc:"Error messages of the store for the first failures"`
 }
 
 // cleaning is the checkpoint of a clean-up.

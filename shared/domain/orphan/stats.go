@@ -23,18 +23,18 @@ const (
 // Stats counts the orphans of a tenant.
 type Stats struct {
 	OrphanedCovers     int64  `json:"orphanedCovers"`
-	OrphanedThumbnails int64  `json:"orphanedThumbnails" doc:"Smaller pages, and page packs"`
+	OrphanedThumbnails int64  `json:"orphanedThumbnails" doc:"Number of smaller page images and page packs"`
 	TotalSizeBytes     int64  `json:"totalSizeBytes"`
-	Files              []File `json:"files" nullable:"true" maxItems:"1000" doc:"The first 1000; null unless they are asked for"`
-	Complete           bool   `json:"complete" doc:"False: there was no time to look at everything, and there may be more"`
+	Files              []File `json:"files" nullable:"true" maxItems:"1000" doc:"First 1000 files; null unless requested"`
+	Complete           bool   `json:"complete" doc:"False if there was no time to check everything; there may be more orphans"`
 }
 
 // File is an orphan.
 type File struct {
 	FileType  string     `json:"fileType" enum:"cover,page_pack,rendition"`
-	Path      string     `json:"path" doc:"Its name in the media bucket"`
+	Path      string     `json:"path" doc:"Name of the object in the media bucket"`
 	SizeBytes int64      `json:"sizeBytes"`
-	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"The book or series that it was made of; null where its name does not tell"`
+	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"Book or series that the file was made from; null if unknown from the file's name"`
 }
 
 // stats counts the orphans, after a check of the caller's permission.

@@ -18,9 +18,9 @@ type Preset struct {
 	Name      string          `json:"name" db:"name"`
 	Scope     string          `json:"scope" db:"scope" enum:"list,search"`
 	Target    string          `json:"target" db:"target" enum:"series,books"`
-	LibraryID *uuid.UUID      `json:"libraryId" db:"library_id" doc:"null: for all libraries"`
-	Condition json.RawMessage `json:"condition" db:"condition" doc:"As POST /series/list or POST /books/list takes it"`
-	Query     *string         `json:"query" db:"query" doc:"The fullTextSearch that goes with it"`
+	LibraryID *uuid.UUID      `json:"libraryId" db:"library_id" doc:"Null means all libraries"`
+	Condition json.RawMessage `json:"condition" db:"condition" doc:"Condition as in POST /series/list or POST /books/list"`
+	Query     *string         `json:"query" db:"query" doc:"Value of fullTextSearch to use with the condition"`
 	Sort      *string         `json:"sort" db:"sort"`
 	CreatedAt time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt time.Time       `json:"updatedAt" db:"updated_at"`
@@ -28,10 +28,10 @@ type Preset struct {
 
 // Body is the content of a filter.
 type Body struct {
-	Name      string          `json:"name" minLength:"1" maxLength:"100" doc:"Of one scope, target and library no two have the same, in upper or lower case"`
-	LibraryID *uuid.UUID      `json:"libraryId,omitempty" format:"uuid" nullable:"true" doc:"null: for all libraries"`
-	Condition json.RawMessage `json:"condition" doc:"As POST /series/list or POST /books/list takes it; null is none"`
-	Query     *string         `json:"query,omitempty" maxLength:"1000" nullable:"true" doc:"The fullTextSearch that goes with it"`
+	Name      string          `json:"name" minLength:"1" maxLength:"100" doc:"Must be unique, ignoring case, among the presets with the same scope, target and library"`
+	LibraryID *uuid.UUID      `json:"libraryId,omitempty" format:"uuid" nullable:"true" doc:"Null means all libraries"`
+	Condition json.RawMessage `json:"condition" doc:"Condition as in POST /series/list or POST /books/list; null means no condition"`
+	Query     *string         `json:"query,omitempty" maxLength:"1000" nullable:"true" doc:"Value of fullTextSearch to use with the condition"`
 	Sort      *string         `json:"sort,omitempty" maxLength:"64" nullable:"true"`
 }
 

@@ -26,7 +26,7 @@ type IDInput struct {
 // Body is the caller's rating of a series.
 type Body struct {
 	Rating int32   `json:"rating" minimum:"1" maximum:"100"`
-	Notes  *string `json:"notes,omitempty" maxLength:"10000" nullable:"true" doc:"Nobody else sees them; without them there are none"`
+	Notes  *string `json:"notes,omitempty" maxLength:"10000" nullable:"true" doc:"Private notes that only the caller sees; if omitted, existing notes are removed"`
 }
 
 // Rating is the caller's rating of a series.
@@ -41,7 +41,7 @@ type Rating struct {
 
 // Average is the average rating of a series by all users of the tenant.
 type Average struct {
-	Average *float64 `json:"average" db:"average" minimum:"1" maximum:"100" doc:"null where nobody has rated it"`
+	Average *float64 `json:"average" db:"average" minimum:"1" maximum:"100" doc:"Null if nobody has rated the series"`
 	Count   int64    `json:"count" db:"count" minimum:"0"`
 }
 
@@ -53,31 +53,31 @@ const (
 // Routes registers the operations on ratings.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Path: "/api/v1", Tag: "Ratings"}.For(auth.SeriesRead)
-	own := op("GET", "/series/{id}/rating", "getRating", "What the caller thinks of a series")
+	own := op("GET", "/series/{id}/rating", "getRating", "Get the caller's rating of a series")
 	own.MayBeEmpty = true
 	httpapi.Register(a, own, func(ctx context.Context, in *IDInput) (*Rating, error) {
 		var out *Rating
 		return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { db.One(b, &out, "select "+columns+mine+" and r.series_id = $1", in.ID) })
 	})
-	httpapi.Register(a, op("PUT", "/series/{id}/rating", "putRating", "Say what the caller thinks of a series"),
+	httpapi.Register(a, op("PUT", "/series/{id}/rating", "putRating", "Set the caller's rating of a series"),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body Body
 		}) (*Rating, error) {
 			return set(ctx, d, in.ID, in.Body)
 		})
-	httpapi.Register(a, op("DELETE", "/series/{id}/rating", "deleteRating", "Take back what the caller thinks of a series, if they said so"),
+	httpapi.Register(a, op("DELETE", "/series/{id}/rating", "deleteRating", "Delete the caller's rating of a series, if there is one"),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { b.Queue("delete"+mine+" and r.series_id = $1", in.ID) })
 		})
-	httpapi.Register(a, op("GET", "/series/{id}/ratings/average", "getAverageRating", "What all users think of a series"),
+	httpapi.Register(a, op("GET", "/series/{id}/ratings/average", "getAverageRating", "Get the average rating of a series by all users"),
 		func(ctx context.Context, in *IDInput) (*Average, error) {
 			var out *Average
 			return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) {
 				db.One(b, &out, "select avg(rating)::double precision as average, count(*) as count from series_rating where tenant_id = app.tenant() and series_id = $1", in.ID)
 			})
 		})
-	httpapi.Register(a, op("GET", "/user/ratings", "listRatings", "All that the caller thinks of series, the latest first"),
+	httpapi.Register(a, op("GET", "/user/ratings", "listRatings", "List the caller's ratings of series, most recent first"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Rating], error) {
 			var b pgx.Batch
 			var page []Rating
