@@ -72,8 +72,8 @@ func FromStatus(status int) Code {
 
 // Field is one invalid input and what is wrong with it.
 type Field struct {
-	Field   string `json:"field" doc:"Path of the input at fault"`
-	Message string `json:"message" doc:"What is wrong with it and what to do"`
+	Field   string `json:"field" doc:"Path of the invalid input"`
+	Message string `json:"message" doc:"What is wrong with the input and how to correct it"`
 }
 
 // Error is a failure that a client may see. Err, the cause, is logged and never shown.

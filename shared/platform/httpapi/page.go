@@ -10,8 +10,8 @@ import (
 
 // Paging is the paging query of a list.
 type Paging struct {
-	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page to return, from 1"`
-	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items a page; 0 counts as 50, more than 500 as 500"`
+	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page number, starting at 1"`
+	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items per page; 0 means 50, values above 500 mean 500"`
 }
 
 // maxLink limits the Link header, which contains the query five times: a proxy refuses a response with a longer one.

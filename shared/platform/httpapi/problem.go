@@ -21,11 +21,11 @@ import (
 
 // Problem is the body of every error response.
 type Problem struct {
-	Word       string        `json:"error" doc:"What kind of error" example:"NotFound"`
-	Message    string        `json:"message" doc:"What happened and what to do"`
-	Details    []fault.Field `json:"details" nullable:"true" doc:"The inputs at fault, where there are any"`
-	RetryAfter *int          `json:"retry_after,omitempty" doc:"Seconds to wait, with 429 and 503"`
-	RequestID  string        `json:"requestId,omitempty" doc:"With 500: the id under which the log has the cause"`
+	Word       string        `json:"error" doc:"Kind of error" example:"NotFound"`
+	Message    string        `json:"message" doc:"What happened and what to do about it"`
+	Details    []fault.Field `json:"details" nullable:"true" doc:"Invalid inputs, if any"`
+	RetryAfter *int          `json:"retry_after,omitempty" doc:"Seconds to wait before a retry, with status 429 and 503"`
+	RequestID  string        `json:"requestId,omitempty" doc:"With status 500: id under which the log contains the cause"`
 
 	status int
 }

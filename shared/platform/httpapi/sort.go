@@ -10,8 +10,8 @@ import (
 
 // Sorting is the sort order in the query, in either form.
 type Sorting struct {
-	Sort  string `query:"sort" maxLength:"64" doc:"Field, or field,asc or field,desc; none is the list's own order"`
-	Order string `query:"order" enum:"asc,desc" doc:"Direction, where sort names only a field"`
+	Sort  string `query:"sort" maxLength:"64" doc:"Sort field, or field,asc or field,desc; defaults to the list's own default order"`
+	Order string `query:"order" enum:"asc,desc" doc:"Sort direction, if sort contains only a field"`
 }
 
 // LatestFirst sets the default order of a list: by field, descending. With field "" the list has another default.
