@@ -19,7 +19,7 @@ type At struct {
 
 // Paging holds the query parameters of a list.
 type Paging struct {
-	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page to return, from 0"`
+	Page    int      `query:"page" default:"0" minimum:"0" maximum:"9007199254740991" doc:"Page number, starting at 0"`
 	Size    int      `query:"size" default:"20" minimum:"0" doc:"Items per page; 0 means 20, values above 500 mean 500"`
 	Unpaged bool     `query:"unpaged" doc:"Return all items in one page, at most 2000"`
 	Sort    []string `query:"sort,explode" doc:"field, or field,asc or field,desc; the first known field is used"`

@@ -17,7 +17,7 @@ import (
 
 // FullPaging is httpapi.Paging for full records.
 type FullPaging struct {
-	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Number of the page to return, from 1"`
+	Page     int `query:"page" default:"1" minimum:"1" maximum:"9007199254740991" doc:"Page number, starting at 1"`
 	PageSize int `query:"pageSize" default:"50" minimum:"0" doc:"Items per page; 0 means 50, and values over 100 mean 100"`
 }
 
