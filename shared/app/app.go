@@ -73,7 +73,8 @@ type Base struct {
 	External identity.External
 }
 
-// Wire opens what c describes and has wire make a program of it. Where that fails, what was opened is closed again.
+// Wire opens the services that c describes and passes them to wire, which makes the program; if that fails, Wire closes
+// them.
 func Wire[P any](c Config, wire func(*Base) (P, error)) (P, *Base, error) {
 	base, err := NewBase(c)
 	if err != nil {
@@ -113,8 +114,8 @@ func NewBase(c Config) (*Base, error) {
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
-// OpenSystem opens the pool of the role that sees all tenants, at url (DATABASE_SYSTEM_URL), which else is as c says;
-// Close ends it with the rest.
+// OpenSystem opens the pool at url (DATABASE_SYSTEM_URL), whose role sees all tenants; other settings come from c. Close
+// closes it, too.
 func (b *Base) OpenSystem(c db.Config, url string, maxConns int32) (*db.DB, error) {
 	c.URL, c.Setting, c.MaxConns = url, "DATABASE_SYSTEM_URL", maxConns
 	var err error

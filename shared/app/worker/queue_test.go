@@ -95,7 +95,15 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 	var mu sync.Mutex
 	killed := 0
 	random := rand.New(rand.NewPCG(6, 6))
-	const idle = 3 * time.Second   // is killed, too, who finds no work
+	const idle = 3 * time.Second       // is killed, too, who finds no work
+	patience := func() time.Duration { // from its start to its first work; a slow machine ends the test undisturbed
+		mu.Lock()
+		defer mu.Unlock()
+		if killed >= kills {
+			return stuck
+		}
+		return idle
+	}
 	life := func() time.Duration { // from when it has work
 		mu.Lock()
 		defer mu.Unlock()
@@ -116,7 +124,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 					return
 				}
 				worker, works := "%/"+strconv.Itoa(cmd.Process.Pid), false
-				for end := time.Now().Add(idle); time.Now().Before(end) && !o.ended(id); {
+				for end := time.Now().Add(patience()); time.Now().Before(end) && !o.ended(id); {
 					if !works && r.count("status = 'running' and locked_by like $1", worker) > 0 {
 						works, end = true, time.Now().Add(life())
 					}

@@ -24,8 +24,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// MetadataBody is the body of PATCH and PUT of a book's metadata. Null clears a field; in a PUT, so does absence. A PUT
-// keeps a volume or chapter that the metadata does not hold: it comes from the file name.
+// MetadataBody is the body of PATCH and PUT of a book's metadata. Null clears a field; in a PUT, so does absence,
+// except of title and titleSort. A PUT keeps a volume or chapter that came from the file name.
 type MetadataBody struct {
 	Title     httpapi.Optional[string] `json:"title,omitempty" minLength:"1" maxLength:"1000" doc:"Absent leaves the title unchanged, also in a PUT; null does so in a PUT and is rejected in a PATCH, since a book always has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"Null makes it follow the title; absent leaves it unchanged, also in a PUT"`
@@ -410,16 +410,15 @@ func (c *change) args(ids any) []any {
 	return []any{ids, c.document, c.people, c.locks, changed, c.whole && !c.nobody, roles, len(c.names) > 0, c.titled}
 }
 
-// amend changes a book's metadata and locks the fields that get a value; replace clears absent fields. It takes one
-// round trip.
+// amendment is the result of a change of metadata.
 type amendment struct {
 	answer *Amended
 	book   *Patched
-	fields []string // that were written
+	fields []string // the written ones
 }
 
-// amend writes what people say of a book's metadata, and locks what gets a value; with replace what is absent is
-// cleared. One round trip.
+// amend changes a book's metadata and locks the fields that get a value; replace clears absent fields. It takes one
+// round trip.
 func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*amendment, error) {
 	if body.Title.Value == nil && replace {
 		body.Title.Set = false

@@ -63,7 +63,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Books"}.Op
 
-// lists registers the lists of books, over all libraries and per library.
+// answer returns a page of a list.
 func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
 	field, desc, err := s.order(by)
 	if err != nil {
@@ -74,7 +74,7 @@ func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID,
 	return q.answer(ctx, d, p, full)
 }
 
-// lists adds the lists of books, of all libraries and of one.
+// lists registers the lists of books, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/books", "listBooks", "List books", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {

@@ -12,7 +12,7 @@
 //   - A book that cannot be read is listed with the reason. It is retried on request, when its file changes, or by a
 //     deep scan.
 //   - A request for the pages of a book whose page sizes are unknown queues the task that reads them (package measure).
-//   - A field that a person sets is locked: no scan overwrites it until somebody unlocks it.
+//   - A field that a person gives a value is locked: no scan overwrites it until somebody unlocks it.
 //
 // Tables: writes error_*, title, number, volume, chapter and updated_at of book, what people change of book_metadata,
 // and release_fill; reads book, book_metadata, page_index, koreader_digest, series, library, genre, tag,

@@ -123,7 +123,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 		})
 }
 
-// members registers the operations on members.
+// seriesOf registers the operations on the series of a collection.
 func seriesOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "List the series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {

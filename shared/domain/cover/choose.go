@@ -16,7 +16,7 @@ import (
 
 // CoverSource is the source of a series' cover. A choice that does not exist (any more) counts as default.
 type CoverSource struct {
-	Source string `json:"source" maxLength:"50" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture uploaded last), plugin: followed by the name of a plugin that provided a cover, or book: followed by the id of a book of the series"`
+	Source string `json:"source" maxLength:"107" example:"first_book" doc:"default (a picture beside the books, else the first book's cover), file, first_book, custom (the picture uploaded last), plugin: followed by the name of a plugin that provided a cover, or book: followed by the id of a book of the series"`
 }
 
 // chooseRoutes registers the operation by which people choose the cover of a series.

@@ -68,16 +68,16 @@ func UploadRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		reset: "resetBookCover", image: "getBookCoverImage"}, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
 }
 
-// operation describes one operation on the covers of an owner; {What} in its id and {a} in its summary are filled in.
+// operation describes one operation on the covers of an owner.
 func (o covered) operation(method, path, id, summary, permission string) httpapi.Op {
 	g := httpapi.Group{Path: "/api/v1/" + o.Path + "/{id}", Tag: strings.ToUpper(o.Path[:1]) + o.Path[1:]}
 	return g.Op(method, path, id, summary, permission)
 }
 
-// uploads registers the operations on uploaded covers of an owner; T is the type of one in responses.
+// ids are the ids of the operations on the covers of an owner.
 type ids struct{ upload, list, choose, remove, reset, image string }
 
-// uploads adds the operations on the covers that people upload of an owner; T is what one is shown as.
+// uploads registers the operations on uploaded covers of an owner; T is the type of one in responses.
 func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, ids ids, as func(*row) T) {
 	tell := func(ctx context.Context, id uuid.UUID, c *changed) {
 		publish(ctx, httpapi.TenantOf(ctx).ID, Told(events.EntityType(o.Table), id, c.library, c.showing)...)

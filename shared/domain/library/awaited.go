@@ -47,7 +47,7 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	case at.Reads:
 		return fault.New(fault.Conflict, "New files of the library %s are being read, which may be "+these+"; delete this one when they are", at.Name)
 	case at.KeptOut:
-		return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first: what this one excludes (excludedPatterns) does not count once it was scanned, and nothing is lost by that", at.Name)
+		return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first: some folders of this one that are excluded (excludedPatterns) do not count once it was scanned, and nothing is lost by that", at.Name)
 	}
 	return fault.New(fault.Conflict, "Folders of the library %s could not be listed, where "+these+" may be; make them readable, rename or exclude them, and scan that first", at.Name)
 }

@@ -44,7 +44,7 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 		"its files are read again":                    {[]string{analyses}, ""},
 		"new files of it could not be read":           {[]string{unread, analyses, ends}, ""},
 		"the limit keeps files out":                   {[]string{refuses}, ""}, // it is deleted to make room
-		"the limit keeps files out, and one is gone":  {[]string{refuses, missed}, "; make room and scan that first: what this one excludes (excludedPatterns)"},
+		"the limit keeps files out, and one is gone":  {[]string{refuses, missed}, "; make room and scan that first: some folders of this one that are excluded (excludedPatterns)"},
 		"there is room again":                         {[]string{refuses, missed, room}, ""},
 		"a folder cannot be listed":                   {[]string{closed}, ""},
 		"a folder cannot be listed, and one is gone":  {[]string{closed, missed}, "Folders of the library new could not be listed"},

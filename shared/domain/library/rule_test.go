@@ -142,3 +142,27 @@ func FuzzExcluded(f *testing.F) {
 		}
 	})
 }
+
+func TestFoldersThatMayHoldBooks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		allowed  []string
+		excluded string
+		may      bool
+	}{
+		{nil, "", true},
+		{nil, "*.cbz", true}, // other formats are read, too
+		{[]string{"CBZ"}, "*.cbz", false},
+		{[]string{"PDF"}, "*.cbz", true},
+		{nil, "Old/*", false},
+		{nil, "New/*", true},
+	} {
+		selected, err := library.Selection(c.allowed, c.excluded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := library.MayHold(c.allowed, selected, "Old/"); got != c.may {
+			t.Errorf("%v without %q: %v, want %v", c.allowed, c.excluded, got, c.may)
+		}
+	}
+}

@@ -28,12 +28,12 @@ func Selection(formats []string, patterns string) (func(key string) (format stri
 
 // MayHold tells whether a file in a folder, relative to the library's root and with its slash, would be a book;
 // selected is the Selection with these formats.
-func MayHold(formats []string, selected func(key string) (format string, ok bool), folder string) bool {
-	if len(formats) == 0 {
-		formats = []string{"cbz"}
+func MayHold(allowed []string, selected func(key string) (format string, ok bool), folder string) bool {
+	if len(allowed) == 0 {
+		allowed = formats
 	}
-	return slices.ContainsFunc(formats, func(format string) bool {
-		_, ok := selected(folder + "a." + format)
+	return slices.ContainsFunc(allowed, func(format string) bool {
+		_, ok := selected(folder + "a." + strings.ToLower(format))
 		return ok
 	})
 }

@@ -24,7 +24,7 @@ type rule struct {
 	Value    any    `json:"value"`
 }
 
-// unmet returns the first rule that a context fails, nil if the conditions hold. Without rules they always hold.
+// unmet returns a rule that a context fails, nil if the conditions hold. Without rules they always hold.
 func unmet(raw json.RawMessage, context map[string]any) (*rule, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -52,7 +52,7 @@ func unmet(raw json.RawMessage, context map[string]any) (*rule, error) {
 // maxMatched is how many bytes of a text a regular expression sees.
 const maxMatched = 4 << 10
 
-// met reports whether the rule holds. A missing value satisfies only negative rules.
+// met reports whether the rule holds. A missing value satisfies only negative rules and is_null.
 func (r *rule) met(context map[string]any) bool {
 	value, there := lookup(context, r.Field)
 	empty := !there || value == nil || value == "" || isEmpty(value)

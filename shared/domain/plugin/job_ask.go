@@ -32,8 +32,8 @@ type candidate struct {
 	Recent bool   `db:"recent"` // refreshed a short time ago
 }
 
-// candidates is SQL for the series or books of library $1 with their ids at plugin $2. $3 selects only those with an
-// id, $4 excludes those refreshed within that many seconds, and $5 says whether the stored id is used.
+// candidates is SQL for the series or books of library $1 with their ids at plugin $2. With $3, items without an
+// id are marked no_id; those refreshed within $4 seconds are marked recent; $5 says whether the stored id is used.
 func candidates(kind string) string {
 	table, place, series, title, there := "series", "path", "i.id", "i.title", ""
 	if kind == "book" {

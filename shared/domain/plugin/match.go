@@ -322,8 +322,8 @@ type params struct {
 }
 
 // enqueue starts a task for every series that matches a condition ($2) and that the plugin is for, unless one is
-// pending and not put off. what names the series in a 404 if the condition matches nothing; "" makes that no error. as
-// changes the tasks.
+// pending and not put off. what ("Series" or "Library") is what arg must name, else the error is NotFound; "" checks
+// nothing. as changes the tasks.
 func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin

@@ -79,8 +79,8 @@ type SeriesReadings struct {
 	Readings
 }
 
-// QueueAllSeriesReadings is QueueSeriesReadings for several series; a series without books has no row. series is SQL of
-// an array of their ids, in parentheses.
+// QueueAllSeriesReadings is QueueSeriesReadings for several series; a series that the caller has never read completely
+// has no row. series is SQL of an array of their ids, in parentheses.
 func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) {
 	db.All(b, dst, `with done as materialized (
 	  select b.series_id, c.completed_at, row_number() over (partition by b.id order by c.completed_at) as nth, count(c.id) over (partition by b.id) as times

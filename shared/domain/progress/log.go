@@ -55,7 +55,7 @@ func adopt(which string) string {
 
 // note is SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at) from
 // the device in the given parameter. Writes of one device within five minutes are one session; so are repeated
-// completions of the same book.
+// completions of the same book by the device, if no other session came between.
 func note(source, device string) string {
 	return `with source as materialized (
 	  select x.*, l.id as last_id, coalesce(l.pass, 1) as pass,

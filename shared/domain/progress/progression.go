@@ -92,11 +92,12 @@ type Told struct {
 // lastTold is SQL for the time of the latest session of book $1.
 var lastTold = "(select max(s.ended_at) from reading_session s where " + mine("s", "$1") + ")"
 
-// later is SQL for whether book $1 has a session that is later than the time in parameter than and not by the device in
-// parameter device: a device that was offline sends an old position. A book that was marked unread since then must not
-// come back, either. Clocks may differ by five minutes: a time within the last five minutes counts as now, unless the
-// same device has sent a later one by the same clock (a session that ended when it was recorded has our clock's time).
-// Times compare by the millisecond, as clients return our times in that precision.
+// later is SQL for whether book $1 has a session that is later than the time in parameter than, which the device in
+// parameter device reports. A device that was offline sends an old position, and a book that was marked unread since
+// then must not come back. Clocks may differ by five minutes, so if that time is at most five minutes old, only these
+// sessions count: one that is not plain progress, and a later one of the same device by its own clock (a session that
+// ended when it was recorded has our clock's time). Times compare by the millisecond, as clients return our times in
+// that precision.
 func later(than, device string) string {
 	return "exists (select from reading_session s where " + mine("s", "$1") + " and date_trunc('milliseconds', s.ended_at) > " + than + `::timestamptz
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`

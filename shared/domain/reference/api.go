@@ -132,16 +132,16 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 		})
 }
 
-// operation describes an operation on a kind of an owner; its id begins with verb.
+// operation describes an operation on a kind of an owner.
 func (k kind[T]) operation(o owner.Owner, method, path, id, summary, permission string) httpapi.Op {
 	return httpapi.Group{Path: "/api/v1/" + o.Path + "/{id}/" + k.path, Tag: "References"}.Op(method, path, id, summary, permission)
 }
 
-// routes registers a kind for an owner: B is the body of an insert, values returns its values in the order of the
-// columns.
+// names are the ids of the operations on a kind of an owner.
 type names struct{ list, add, remove string }
 
-// routes adds a kind of an owner: B is the body that adds one, values its values in the order of the columns.
+// routes registers a kind for an owner: B is the body of an insert, values returns its values in the order of the
+// columns.
 func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
 	httpapi.Register(a, k.operation(o, "GET", "", names.list, "List the "+strings.ToLower(k.what)+"s of a "+strings.ToLower(o.What)+" by name", o.Reading),
 		func(ctx context.Context, in *struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/owner"
 )
 
-// Given is what a plugin says of a series or a book, in the form that people could have written it.
+// Given holds a plugin's references to a series or a book, in the form of user input.
 type Given struct {
 	Titles  []TitleBody // of a series
 	IDs     []IDBody

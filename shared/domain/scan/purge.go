@@ -40,8 +40,8 @@ func UnseenElsewhere(library string) string {
 
 // PurgeParams are the parameters of a purge_deleted task.
 type PurgeParams struct {
-	// AfterScan marks a purge that nobody requested: books that people have read or edited stay until a scan of every
-	// other library has shown that the file is not there.
+	// AfterScan marks a purge that nobody requested: books with which more than the file would be lost stay until a
+	// scan of every other library has shown that the file is not there.
 	AfterScan bool `json:"afterScan,omitempty"`
 }
 

@@ -54,12 +54,12 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 
 var operation = httpapi.Group{Path: "/api/v1/series", Tag: "Series"}.Op
 
-// lists registers the lists of series, over all libraries and per library.
+// ofLibrary describes a list of the series of one library.
 func ofLibrary(path, id, summary string) httpapi.Op {
 	return httpapi.Group{Path: "/api/v1/libraries/{id}/series", Tag: "Series"}.Op("GET", path, id, summary, auth.SeriesRead).Ahead()
 }
 
-// answer is a page of a list.
+// answer returns a page of a list.
 func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
 	field, desc, err := s.order(by)
 	if err != nil {
@@ -70,7 +70,7 @@ func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID,
 	return q.answer(ctx, d, p, full)
 }
 
-// lists adds the lists of series, of all libraries and of one.
+// lists registers the lists of series, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listSeries", "List series", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct {

@@ -211,18 +211,16 @@ func (b *MetadataBody) columns() []column {
 		of("customMetadata", "custom_metadata", "jsonb", b.CustomMetadata), of("titleSort", "custom_title_sort", "text", b.TitleSort)}
 }
 
-// amend changes a series' metadata; replace clears absent fields except the title, which a series always has. The
-// fields it writes no longer count as filled from series.json. If the books are named after the series, a task renames
-// them. It takes one round trip.
+// amendment is the result of a change of metadata.
 type amendment struct {
 	answer  *Amended
 	library uuid.UUID
-	fields  []string // that were written
+	fields  []string // the written ones
 }
 
-// amend writes what people say of a series' metadata; with replace what is absent is cleared, but the title: a series
-// always has one. What they write is no longer taken for what series.json has filled. Books that are called after the
-// series are named again by a task. One round trip.
+// amend changes a series' metadata; replace clears absent fields except the title, which a series always has. The
+// fields it writes no longer count as filled from series.json. If the books are named after the series, a task renames
+// them. It takes one round trip.
 func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *MetadataBody, replace bool) (*amendment, error) {
 	if err := body.check(); err != nil {
 		return nil, err

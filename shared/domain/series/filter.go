@@ -49,7 +49,7 @@ func path() filter.Field {
 	return f
 }
 
-// sharingTag is the filter by what decides who sees a series: for administrators, who alone know the names.
+// sharingTag filters by sharing tag. For callers who are no administrators it matches every series.
 func sharingTag() filter.Field {
 	f := book.TermField("series", "sharing_tag", "s.id")
 	f.Only = "app.administers()"

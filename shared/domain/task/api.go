@@ -46,17 +46,16 @@ type Purged struct {
 	Deleted int64 `json:"deleted"`
 }
 
-// Routes registers the operations on tasks.
 var operation = httpapi.Group{Path: "/api/v1/tasks", Tag: "Tasks"}.Op
 
-// Routes adds the operations on tasks.
+// Routes registers the operations on tasks.
 func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	reads(a, d)
 	deletions(a, d, publish)
 	changes(a, d, publish, added)
 }
 
-// reads adds what is read of tasks.
+// reads registers the operations that read tasks.
 func reads(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listTasks", "List background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// How often Await looks, soon at first, for what takes no time; and how long it does: less than a gateway waits for it.
+// Await polls quickly at first, and for at most ten seconds, less than a gateway's timeout.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = time.Second
@@ -27,7 +27,7 @@ type Outcome struct {
 	LastError *string         `db:"last_error"`
 }
 
-// ended tells whether nothing more is done.
+// ended reports whether the task has ended.
 func (o *Outcome) ended() bool { return o.Status != Pending && o.Status != Running }
 
 // Read decodes the result of the task, or its checkpoint before the end, into dst.
@@ -40,8 +40,8 @@ func (o *Outcome) Read(dst any) error {
 	return nil
 }
 
-// Await waits until a task has ended, ten seconds at most, and says what it is then: for whoever asked for work that
-// usually takes a moment, and wants to hear what it did.
+// Await waits up to ten seconds for a task to end and returns its state, for callers that want the result of a short
+// task.
 func Await(ctx context.Context, d *db.DB, id uuid.UUID) (*Outcome, error) {
 	until := time.Now().Add(lookFor)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

@@ -78,8 +78,8 @@ func giveBack(ctx context.Context, system *db.DB, h Held, place json.RawMessage,
 	return nil
 }
 
-// QueueGiveBack makes all running tasks of the tenant pending again, children first, as when a task ends; n receives
-// the number.
+// QueueGiveBack makes all tasks of the tenant that a worker holds pending again, children first, as when a task ends; n
+// receives the number. Parents that only wait for their children stay running.
 func QueueGiveBack(b *pgx.Batch, n *int64) {
 	db.Affected(b, n, `update task t set `+givenBack+`
 		from (select id from task where tenant_id = app.tenant() and status = 'running' and not done order by id desc for update) r

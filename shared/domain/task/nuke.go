@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// nuke deletes every task of the tenant and returns their number; the caller publishes the events, one per running
-// task. Workers notice at their next write, which is refused, or within a second.
+// nuke deletes every task of the tenant and returns their number and the events of those that were running, which the
+// caller publishes. Workers notice at their next write, which is refused, or within a second.
 //
 // Children come first, as when a child ends. The last pass takes those that were added while the second one waited:
 // their parents are gone then, so no more come.

@@ -18,8 +18,8 @@ const (
 	onceWithin = 2 * time.Second // the client's response waits for it
 )
 
-// Once queues a task for a book on behalf of readers, at most once a minute per book: many requests meet the same
-// reason at once.
+// Once queues a task for a book on behalf of readers, at most once a minute per book and process: many requests
+// meet the same reason at once.
 type Once struct {
 	mu    sync.Mutex
 	since map[uuid.UUID]time.Time

@@ -68,8 +68,8 @@ type running struct {
 
 var errLost = errors.New("the task was cancelled or given to another worker")
 
-// errUnexpected is the error of a task whose real cause goes to the log only, since the error is visible to more than
-// its reader.
+// errUnexpected is the error that a failed task shows; the real cause goes only to the log, because other users can see
+// the task.
 var errUnexpected = fault.New(fault.Internal, "The worker failed unexpectedly; its log has the cause, with the id of the task")
 
 func (r *Runner) init() {

@@ -135,11 +135,10 @@ func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
 	return names, d.Run(ctx, &b)
 }
 
-// told is of how many series and books it is told that they have one less; of more it is told that their libraries
-// changed.
+// told is the maximum number of series and books that get their own event; beyond it, only their libraries do.
 const told = 500
 
-// remove takes one from everything that has it, and tells what to publish; NotFound where there is none.
+// remove takes a term from everything that has it, and returns what to publish; NotFound if there is none.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
 	var b pgx.Batch
 	sets := []set{{k, owner.Series}, {k, owner.Book}}

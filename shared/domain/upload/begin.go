@@ -144,7 +144,7 @@ func tooMany(open int64) error {
 	return fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", open, maxOpen)
 }
 
-// room rejects overwriting without permission, and more books than the tenant's limit.
+// room rejects replacing existing files unless overwrite is set, and more books than the tenant's limit.
 func (at *place) room(files []checked, exist []string, overwrite bool) error {
 	known := map[string]bool{}
 	for _, key := range exist {

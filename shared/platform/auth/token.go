@@ -22,7 +22,7 @@ type Config struct {
 // maxPrevious limits the keys that are tried for a token: each try costs a signature check.
 const maxPrevious = 4
 
-// clockAhead is the tolerated clock difference to the machine that signed a token.
+// clockAhead is how far the clock of the machine that signed a token may be ahead of ours.
 const clockAhead = 10 * time.Second
 
 // Tokens signs and checks access tokens: JWT with EdDSA (RFC 8037) only.

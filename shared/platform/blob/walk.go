@@ -36,10 +36,10 @@ func (e *UnlistedError) Error() string {
 
 func (e *UnlistedError) Unwrap() error { return e.Err }
 
-// Walk is List for stores over folders: one that the store may not read, or with a name that no request can hold, fails
-// the listing of all above it. Walk goes on level by level from there, and yields such a folder where its keys would
-// come; it fails where the prefix itself cannot be listed, and with an UnlistedError for more than a hundred folders
-// below it, of those that count (nil: all do).
+// Walk is List for stores over folders. There a folder that the store may not read, or whose name no request can hold,
+// makes the listing of all its parents fail. Walk then lists level by level, and yields each such folder where its keys
+// would come. It fails if the prefix itself cannot be listed, and with an UnlistedError if more than a hundred such
+// folders count (nil: all do).
 func (s *Store) Walk(ctx context.Context, bucket, prefix, startAfter string, counts func(folder string) bool) iter.Seq2[Walked, error] {
 	return func(yield func(Walked, error) bool) {
 		w := walk{store: s, bucket: bucket, prefix: prefix, may: maxUnlisted, counts: counts, yield: yield}

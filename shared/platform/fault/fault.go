@@ -146,7 +146,7 @@ func InvalidFields(fields []Field) error {
 // Missing returns a NotFound for a named thing, for example Missing("Book").
 func Missing(what string) *Error { return New(NotFound, "%s not found", what) }
 
-// Taken is the Conflict about a field whose value another has already.
+// Taken returns a Conflict for a field whose value is already in use.
 func Taken(field, format string, args ...any) *Error {
 	return &Error{Code: Conflict, Message: fmt.Sprintf(format, args...), Fields: []Field{{field, "is taken"}}}
 }

@@ -48,20 +48,20 @@ func (op Op) ForAll() Op { op.SeesAll = true; return op }
 // It must be a GET that only reads, or calls Confirmed before it does more.
 func (op Op) Ahead() Op { op.Early = true; return op }
 
-// Values of Permission besides the names of permissions.
+// Group is a path and a tag that several operations share.
 type Group struct{ Path, Tag string }
 
-// Op is one of the group; path is what follows the group's.
+// Op returns an operation of the group; path is appended to the group's.
 func (g Group) Op(method, path, id, summary, permission string) Op {
 	return Op{Method: method, Path: g.Path + path, ID: id, Summary: summary, Tag: g.Tag, Permission: permission}
 }
 
-// For is Op of a group whose operations all need the same permission.
+// For returns Op for operations that all need the same permission.
 func (g Group) For(permission string) func(method, path, id, summary string) Op {
 	return func(method, path, id, summary string) Op { return g.Op(method, path, id, summary, permission) }
 }
 
-// Who may use an operation, besides a permission's name.
+// Values of Permission besides the names of permissions.
 const (
 	Public   = "public"
 	SignedIn = "signed-in"

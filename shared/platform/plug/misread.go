@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Misread is an error of reading JSON in the words of whoever wrote it: a value of another type is named by its member,
-// not by the types of this program.
+// Misread rewords an error of decoding JSON for the author of the JSON: it names the member and the JSON type of a value
+// instead of Go types.
 func Misread(err error) error {
 	var of *json.UnmarshalTypeError
 	if !errors.As(err, &of) {

@@ -86,8 +86,8 @@ func New(rdb redis.UniversalClient, log *slog.Logger) *Limiter {
 	}
 }
 
-// Patient returns the limiter after it was told how long a request may wait for Redis, before any does: tests that are
-// not about that wait longer than 20 ms, because the machine may be busy.
+// Patient sets how long a request waits for Redis, and returns the limiter. It must come before the first request. It is
+// for tests on busy machines, where 20 ms are too short.
 func (l *Limiter) Patient(within time.Duration) *Limiter {
 	l.within = within
 	return l

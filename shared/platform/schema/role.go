@@ -104,7 +104,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 	return nil
 }
 
-// Exists is the answer to a query about one name, whether something is so.
+// Exists runs a query with one name and returns the boolean that it selects.
 func Exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
 	err = conn.QueryRow(ctx, query, name).Scan(&there)
 	return there, err

@@ -45,8 +45,8 @@ const Chosen = `(` + Dear + `
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
 
-// Kept is an SQL condition: more than the file would be lost with book k. An edit locks only a title, and files write
-// some of the same fields: besides Chosen, those fields count, too.
+// Kept is an SQL condition: more than the file would be lost with book k. An edit of a series locks only its
+// title, and files write some of the same fields: besides Chosen, those fields count, too.
 const Kept = `(` + Chosen + `
 	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))

@@ -11,7 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// guardLeast is the minimum number of removals for the guard: a scan may always remove fewer, even in a small library.
+// guardLeast is the minimum number of removals for the guard: a scan may always remove fewer, even in a small
+// library, unless it lists no book at all.
 const guardLeast = 10
 
 // guard stops a scan of a folder that never had a book. Before anything is removed, it also stops a scan that lists no

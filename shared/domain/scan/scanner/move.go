@@ -27,9 +27,9 @@ type move struct {
 	emptied []uuid.UUID // series without a book, removed
 }
 
-// queueMoves moves books to the series that their metadata names, but those that have changed since they were read,
-// adds the ones that are not there yet, lets one go on under the new name that all its books have, and removes those
-// that are left with nothing where the setting purge.purge_empty_series allows: what is of them goes to the new ones.
+// queueMoves moves books to the series that their metadata names, except books that have changed since they were read,
+// and adds missing series. A series whose books all got the same new name is renamed. Emptied series are deleted if the
+// setting purge.purge_empty_series allows it; what people have given them goes to the new ones.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -79,7 +79,8 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		  where k.tenant_id = app.tenant() and k.left_series_id = any($3) and k.series_id <> k.left_series_id
 		  group by 1, 2 order by 1, count(*) desc, 2) p
 		  join series n on n.tenant_id = app.tenant() and n.id = p.heir
-		where s.tenant_id = app.tenant() and s.id = p.id and s.book_count = 0 and n.library_id = s.library_id
+		where s.tenant_id = app.tenant() and s.id = p.id and n.library_id = s.library_id
+		  and not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = s.id)
 		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)
 		  and not exists (select from series h where h.tenant_id = app.tenant() and h.id = s.heir)`, m.library, scanID, m.from)
 	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +30,7 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 		name := strings.TrimPrefix(folder, s.library.Prefix)
 		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
 		switch {
-		case len(name) >= scan.MaxPath:
+		case len(name) > scan.MaxPath-utf8.UTFMax: // it was cut, between two characters
 			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is left out until then", clip(name, 400), scan.MaxPath)
 		case unclear(name):
 			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
