@@ -226,6 +226,20 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 	}
 }
 
+// A series that keeps a book, if only one whose file is gone for now, has no heir.
+func TestSeriesWithADeletedBookHasNoHeir(t *testing.T) {
+	s := newShelves(t, "Batman", 3)
+	s.remove("Old 02.cbz")
+	for i := range 2 {
+		s.tag(i, "Superman")
+	}
+	s.scanned("normal")
+	s.must("mine /batman Mine 0 Mine", "/superman Superman 2")
+	if heirs := values[string](s.rig, "select heir::text from series where tenant_id = app.tenant() and heir is not null"); len(heirs) > 0 {
+		t.Errorf("the heir is %v", heirs)
+	}
+}
+
 // A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the
 // original goes, it takes its place itself.
 func TestTaggedCopyStaysItself(t *testing.T) {
