@@ -115,7 +115,7 @@ func (s *system) coldPages(ctx context.Context, out *report, counted *counter, s
 	for _, p := range []struct {
 		name string
 		n    int
-	}{{"first page", 1}, {"page 10", dearPage}} {
+	}{{"first page", 1}, {"page 10", costlyPage}} {
 		requests, bytes, began := counted.gets.Load(), counted.bytes.Load(), time.Now()
 		if err := s.getPage(ctx, media, id, p.n); err != nil {
 			return err
@@ -129,17 +129,17 @@ func (s *system) coldPages(ctx context.Context, out *report, counted *counter, s
 	return err
 }
 
-// dearPage is a page that must be rendered or decompressed, in every book with such pages.
-const dearPage = 10
+// costlyPage is a page that must be rendered or decompressed, in every book with such pages.
+const costlyPage = 10
 
-// packed requests a dear page to trigger its page pack, waits for the pack and reads the page from it.
+// packed requests a costly page to trigger its page pack, waits for the pack and reads the page from it.
 func (s *system) packed(ctx context.Context, out *report, counted *counter, id uuid.UUID) error {
 	media, err := s.function(ctx, "media", "LIBRARY_S3_ENDPOINT="+counted.URL)
 	if err != nil {
 		return err
 	}
 	defer media.Stop()
-	if err := s.getPage(ctx, media, id, dearPage); err != nil {
+	if err := s.getPage(ctx, media, id, costlyPage); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the page pack has not ended after %v", patience))
@@ -162,7 +162,7 @@ func (s *system) packed(ctx context.Context, out *report, counted *counter, id u
 		case waiting == 0:
 			out.info("  page pack", *seconds, "s")
 			requests, began := counted.gets.Load(), time.Now()
-			if err := s.getPage(ctx, media, id, dearPage); err != nil {
+			if err := s.getPage(ctx, media, id, costlyPage); err != nil {
 				return err
 			}
 			out.info("  page 10, from the pack", time.Since(began).Seconds(), "s")

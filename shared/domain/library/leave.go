@@ -33,15 +33,15 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		b.Queue("update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 and is_active", id)
 		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
 		b.Queue("select set_config('statement_timeout', '0', true)") // bounded by DATABASE_TIMEOUT
-		db.All(&b, &some, `with dear as materialized (
+		db.All(&b, &some, `with used as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
 			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
 			    and exists (select from book n join library m on m.tenant_id = n.tenant_id and m.id = n.library_id
 			      where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id and n.deleted_at is null
 			        and (coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at) or m.bucket = l.bucket and m.prefix || n.key = l.prefix || k.key))
 			  order by k.key limit $3),
-			marked as (update book set deleted_at = now(), updated_at = now() where tenant_id = app.tenant() and id in (select id from dear) and deleted_at is null)
-			select id, key from dear order by key`, id, after, leaveBooks)
+			marked as (update book set deleted_at = now(), updated_at = now() where tenant_id = app.tenant() and id in (select id from used) and deleted_at is null)
+			select id, key from used order by key`, id, after, leaveBooks)
 		if err := d.Run(ctx, &b); err != nil {
 			return moved, err
 		}

@@ -87,7 +87,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 			return nil, err
 		}
 	}
-	index, entries := b.dear()
+	index, entries := b.costly()
 	if len(entries) == 0 {
 		return Result{}, nil
 	}
@@ -192,8 +192,8 @@ func (m *Maker) lost(ctx context.Context, b *bookRow) (bool, error) {
 	return false, err
 }
 
-// dear returns the pages without a byte range of their own, with their indexes.
-func (b *bookRow) dear() (index []int, entries []archive.Entry) {
+// costly returns the pages without a byte range of their own, with their indexes.
+func (b *bookRow) costly() (index []int, entries []archive.Entry) {
 	for i, name := range b.Names {
 		e := archive.Entry{Name: name, Offset: b.Offsets[i], Size: b.Sizes[i], Method: uint16(b.Methods[i]), CRC32: uint32(b.CRCs[i])}
 		if !e.Direct() {

@@ -88,7 +88,7 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	}
 	found := f.indexes[at]
 	f.mu.Unlock()
-	if let && now.Before(found.expires) && found.index.has(n) && !found.index.dear(n) {
+	if let && now.Before(found.expires) && found.index.has(n) && !found.index.costly(n) {
 		caller.Entered = true
 		return found.index, nil
 	}

@@ -92,8 +92,8 @@ func (i *Index) has(n int) bool {
 	return n < 1 || (n >= i.First && n < i.First+len(i.Names))
 }
 
-// dear reports whether page n must be decompressed or drawn. Its page pack may exist by the next request.
-func (i *Index) dear(n int) bool {
+// costly reports whether page n must be decompressed or drawn. Its page pack may exist by the next request.
+func (i *Index) costly(n int) bool {
 	if n < i.First || n >= i.First+len(i.Names) {
 		return false
 	}

@@ -66,7 +66,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		if err := httpapi.Confirmed(r.Context()); err != nil {
 			return err
 		}
-		return s.sendDear(w, r, i, n, e, tag)
+		return s.sendCostly(w, r, i, n, e, tag)
 	}
 	if store.Near() {
 		give, err := s.turns.take(r.Context())
@@ -86,7 +86,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		if e, err = i.Entry(n); err != nil {
 			return err
 		}
-		return s.sendDear(w, r, i, n, e, tag)
+		return s.sendCostly(w, r, i, n, e, tag)
 	}
 	switch {
 	case err != nil && isPacked:

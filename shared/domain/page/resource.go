@@ -99,7 +99,7 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var data []byte
-	give, err := s.dear.room(within, httpapi.TenantOf(ctx).ID)
+	give, err := s.costly.room(within, httpapi.TenantOf(ctx).ID)
 	if err == nil {
 		defer give()
 		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)

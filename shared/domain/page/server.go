@@ -20,13 +20,13 @@ type Server struct {
 	// Renew queues the analysis of a book whose file has changed; nil disables it.
 	Renew *Renewer
 
-	dear  *dear
-	turns turns // for stores on this machine
-	books *directories
+	costly *costly
+	turns  turns // for stores on this machine
+	books  *directories
 }
 
 // NewServer makes a Server.
 func NewServer(s Server) *Server {
-	s.dear, s.turns, s.books = newDear(), newTurns(), &directories{}
+	s.costly, s.turns, s.books = newCostly(), newTurns(), &directories{}
 	return &s
 }

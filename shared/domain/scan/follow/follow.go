@@ -28,13 +28,13 @@ type Book struct {
 	Again       *string    `db:"again"` // its key, if it is analysed again
 }
 
-// Dear is an SQL condition: people have read or edited book k.
-const Dear = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
+// ReadOrEdited is an SQL condition: people have read or edited book k.
+const ReadOrEdited = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
 	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
 	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
 
 // Chosen is an SQL condition: people have read, edited or chosen book k, or its series, in a way that no file does.
-const Chosen = `(` + Dear + `
+const Chosen = `(` + ReadOrEdited + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))

@@ -353,15 +353,15 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 // A book made for the content in another library, while nobody looked, is replaced when the file moves there again.
 func TestMoveToAnotherLibraryAgain(t *testing.T) {
 	t.Parallel()
-	for _, dear := range []bool{false, true} {
-		t.Run(fmt.Sprintf("read there %t", dear), func(t *testing.T) {
+	for _, readThere := range []bool{false, true} {
+		t.Run(fmt.Sprintf("read there %t", readThere), func(t *testing.T) {
 			t.Parallel()
 			r := newTwo(t)
 			id := r.ids()
 			there, back := "b/T/one.cbz", "a/"+numbered(1)
 			r.rename(back, there)
 			r.scans(r.b) // the first library is not scanned, so the file is a separate book there
-			if dear {
+			if readThere {
 				r.read("bob", "T/one.cbz", 2)
 			}
 			r.rename(there, back)
@@ -369,7 +369,7 @@ func TestMoveToAnotherLibraryAgain(t *testing.T) {
 			r.rename(back, there)
 			r.scans(r.b, r.a)
 			readers := "ann 1"
-			if dear {
+			if readThere {
 				readers = "ann 1, bob 2"
 			}
 			r.moved(id, readers)

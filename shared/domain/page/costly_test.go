@@ -16,8 +16,8 @@ import (
 // A file that makes its reader panic fails only the request for the page, not the process.
 func TestAPanicEndsOnlyItsPage(t *testing.T) {
 	t.Parallel()
-	s := NewServer(Server{})   // without Content, reading panics
-	for range dearAtOnce + 1 { // no slot is leaked
+	s := NewServer(Server{})     // without Content, reading panics
+	for range costlyAtOnce + 1 { // no slot is leaked
 		if _, err := s.extract(t.Context(), &Index{}, 1, archive.Entry{Length: 1}); err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
 			t.Errorf("%v, want that it panicked", err)
 		}
@@ -25,10 +25,10 @@ func TestAPanicEndsOnlyItsPage(t *testing.T) {
 }
 
 // A tenant that requests many pages at once leaves the next free slot to others.
-func TestDearPagesByTenant(t *testing.T) {
+func TestCostlyPagesByTenant(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDear()
+		d := newCostly()
 		loud, quiet := uuid.New(), uuid.New()
 		began := make(chan string, 10)
 		gives := make(chan func(), 10)
@@ -41,7 +41,7 @@ func TestDearPagesByTenant(t *testing.T) {
 			began <- name
 			gives <- give
 		}
-		for range dearAtOnce + 3 {
+		for range costlyAtOnce + 3 {
 			go ask("loud", loud)
 		}
 		synctest.Wait()
@@ -56,7 +56,7 @@ func TestDearPagesByTenant(t *testing.T) {
 				t.Errorf("who left is told %v", err)
 			}
 		}
-		for range dearAtOnce + 3 {
+		for range costlyAtOnce + 3 {
 			(<-gives)()
 		}
 		close(began)
@@ -64,10 +64,10 @@ func TestDearPagesByTenant(t *testing.T) {
 		for name := range began {
 			order = append(order, name)
 		}
-		if at := slices.Index(order, "quiet"); at != dearAtOnce || len(order) != dearAtOnce+4 {
+		if at := slices.Index(order, "quiet"); at != costlyAtOnce || len(order) != costlyAtOnce+4 {
 			t.Errorf("they began as %v", order)
 		}
-		if !d.slots.TryAcquire(dearAtOnce) {
+		if !d.slots.TryAcquire(costlyAtOnce) {
 			t.Error("a place was never given back")
 		}
 	})

@@ -24,25 +24,25 @@ const (
 	// patience is how long a request waits for a page that must be decompressed or drawn. Then the client retries; by
 	// then the page pack, if there is to be one, is likely ready.
 	patience = 8 * time.Second
-	// dearAtOnce limits the pages that one process decompresses or draws at once, to bound memory.
-	dearAtOnce = 2
+	// costlyAtOnce limits the pages that one process decompresses or draws at once, to bound memory.
+	costlyAtOnce = 2
 )
 
-// dear limits and shares the work on expensive pages: those without a byte range of their own, and those that are heavy
+// costly limits and shares the work on expensive pages: those without a byte range of their own, and those that are heavy
 // to unpack.
-type dear struct {
+type costly struct {
 	flights singleflight.Group
 	turns   turn.Turns
 	slots   *semaphore.Weighted
 }
 
-func newDear() *dear {
-	return &dear{turns: turn.Turns{AtOnce: dearAtOnce}, slots: semaphore.NewWeighted(dearAtOnce)}
+func newCostly() *costly {
+	return &costly{turns: turn.Turns{AtOnce: costlyAtOnce}, slots: semaphore.NewWeighted(costlyAtOnce)}
 }
 
-// room waits for a slot for one more page of a tenant. A tenant waits behind at most dearAtOnce pages of any other
+// room waits for a slot for one more page of a tenant. A tenant waits behind at most costlyAtOnce pages of any other
 // tenant. give releases the slot.
-func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
+func (d *costly) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
 	turn, err := d.turns.Take(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,8 @@ func (d *dear) room(ctx context.Context, tenant uuid.UUID) (give func(), err err
 	return func() { d.slots.Release(1); turn() }, nil
 }
 
-// sendDear sends a page that must be decompressed or drawn as a whole.
-func (s *Server) sendDear(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
+// sendCostly sends a page that must be decompressed or drawn as a whole.
+func (s *Server) sendCostly(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
 		return s.unopened(r, i, err)
@@ -98,8 +98,8 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
 	}
-	data, err := share(ctx, &s.dear.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
-		give, err := s.dear.room(ctx, httpapi.TenantOf(ctx).ID)
+	data, err := share(ctx, &s.costly.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
+		give, err := s.costly.room(ctx, httpapi.TenantOf(ctx).ID)
 		if err != nil {
 			return nil, err
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A page of a solid archive is dear: it is read by decompressing what lies before it, until the page pack is there that
+// A page of a solid archive is costly: it is read by decompressing what lies before it, until the page pack is there that
 // the first reader's request has had made. From then on it costs what any page does.
-func TestDearPages(t *testing.T) {
+func TestCostlyPages(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
 	admin, reader := s.as("admin"), s.as("reader")
