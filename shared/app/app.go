@@ -114,8 +114,8 @@ func NewBase(c Config) (*Base, error) {
 		Library: c.Blob.Library(), Media: c.Blob.Media(), Bucket: c.Blob.MediaBucket}, nil
 }
 
-// OpenSystem opens the pool at url (DATABASE_SYSTEM_URL), whose role sees all tenants; other settings come from c. Close
-// closes it, too.
+// OpenSystem opens the pool at url (DATABASE_SYSTEM_URL), whose role sees all tenants; other settings come from c.
+// Close closes it, too.
 func (b *Base) OpenSystem(c db.Config, url string, maxConns int32) (*db.DB, error) {
 	c.URL, c.Setting, c.MaxConns = url, "DATABASE_SYSTEM_URL", maxConns
 	var err error

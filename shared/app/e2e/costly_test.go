@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A page of a solid archive is costly: it is read by decompressing what lies before it, until the page pack is there that
-// the first reader's request has had made. From then on it costs what any page does.
+// A page of a solid archive is costly: it is read by decompressing what lies before it, until the page pack is there
+// that the first reader's request has had made. From then on it costs what any page does.
 func TestCostlyPages(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

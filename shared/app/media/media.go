@@ -53,7 +53,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		pages.MaxArchive = maxStreamed
 	}
 	if c.Packs.Made != pack.Never {
-		pages.Want = (&pack.Wanter{Database: base.Database, Added: base.Added}).Want
+		pages.Want = (&pack.Requester{Database: base.Database, Added: base.Added}).Want
 	}
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
 		Renderer: renderer, Redis: base.Redis}

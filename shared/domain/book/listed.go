@@ -11,8 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Wanted selects and orders books for another interface.
-type Wanted struct {
+// ListQuery selects and orders books for another interface.
+type ListQuery struct {
 	Library, Series *uuid.UUID      // limits the list to these
 	Condition       json.RawMessage // as POST /books/list takes it
 	Find            *string         // the search text for titles, normalized by naming.Normalize
@@ -23,7 +23,7 @@ type Wanted struct {
 type Listed struct{ query query }
 
 // List returns the list that w describes; an invalid condition or order is a BadRequest.
-func List(w Wanted) (*Listed, error) {
+func List(w ListQuery) (*Listed, error) {
 	s, err := w.scope()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func List(w Wanted) (*Listed, error) {
 }
 
 // ListRead returns the books of w that the caller has progress in, latest read first. It ignores Find and Sort.
-func ListRead(w Wanted) (*Listed, error) {
+func ListRead(w ListQuery) (*Listed, error) {
 	s, err := w.scope()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (l *Listed) Page(limit, offset int) (string, []any) {
 // Total returns SQL for the number of books, and its parameters.
 func (l *Listed) Total() (string, []any) { return l.query.total, l.query.totalArgs }
 
-func (w Wanted) scope() (scope, error) {
+func (w ListQuery) scope() (scope, error) {
 	where, args, err := Condition(w.Condition, fields)
 	return scope{library: w.Library, series: w.Series, where: where, args: args, find: w.Find}, err
 }

@@ -110,7 +110,7 @@ func (c CollectionChanges) patch() (patch, error) {
 	if p.condition = *c.Condition.Value; len(p.condition) > maxCondition {
 		return p, fault.Invalid("condition", "is larger than %d bytes", maxCondition)
 	}
-	if _, err = series.List(series.Wanted{Condition: p.condition}); err != nil {
+	if _, err = series.List(series.ListQuery{Condition: p.condition}); err != nil {
 		return p, err
 	}
 	var tree any

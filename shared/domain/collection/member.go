@@ -61,7 +61,7 @@ func Automatic(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batc
 
 // meeting selects the series that meet the condition.
 func (of *row) meeting(ctx context.Context, d *db.DB, sort, direction string, queue func(*pgx.Batch, *series.Listed)) error {
-	list, err := series.List(series.Wanted{Condition: of.Condition, Sort: httpapi.Sorting{Sort: automatic[sort], Order: direction}})
+	list, err := series.List(series.ListQuery{Condition: of.Condition, Sort: httpapi.Sorting{Sort: automatic[sort], Order: direction}})
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ type due struct {
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Due queues the clean-up of exports for every tenant that has had some: by the schedule in the settings and, even if
-// that is off, once after exports were deleted, since their files still exist. It returns the number. Unlike setting.Due it includes
-// tenants with the default schedule. Concurrent calls are safe.
+// that is off, once after exports were deleted, since their files still exist. It returns the number. Unlike
+// setting.Due it includes tenants with the default schedule. Concurrent calls are safe.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := setting.EachDue(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, now)

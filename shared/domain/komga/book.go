@@ -150,7 +150,7 @@ var bookSorts = map[string]string{"metadata.numberSort": "number", "number": "nu
 // list returns the list for the filter and a condition (nil for none). Last-read order of begun books uses the cheaper
 // list of the caller's progress.
 func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sorting) (*book.Listed, error) {
-	w := book.Wanted{Find: find, Sort: sort}
+	w := book.ListQuery{Find: find, Sort: sort}
 	libraries, of, read := separated(f.LibraryID), separated(f.SeriesID), lower(separated(f.ReadStatus))
 	for name, values := range map[string][]string{"libraryId": libraries, "seriesId": of} {
 		if err := ids(name, values); err != nil {

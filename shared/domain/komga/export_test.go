@@ -16,19 +16,19 @@ type Statement struct {
 // Statements returns pages of the lists as this package selects them; their order and total are tested in their own
 // packages.
 func Statements(library, of uuid.UUID) ([]Statement, error) {
-	all, err := series.List(series.Wanted{})
+	all, err := series.List(series.ListQuery{})
 	if err != nil {
 		return nil, err
 	}
-	books, err := book.List(book.Wanted{Library: &library})
+	books, err := book.List(book.ListQuery{Library: &library})
 	if err != nil {
 		return nil, err
 	}
-	inSeries, err := book.List(book.Wanted{Series: &of})
+	inSeries, err := book.List(book.ListQuery{Series: &of})
 	if err != nil {
 		return nil, err
 	}
-	read, err := book.ListRead(book.Wanted{Library: &library})
+	read, err := book.ListRead(book.ListQuery{Library: &library})
 	if err != nil {
 		return nil, err
 	}

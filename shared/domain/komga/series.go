@@ -173,8 +173,8 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 
 // wanted returns the list for the filter and a condition (nil for none); automatic holds the conditions of its
 // automatic collections.
-func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.Wanted, err error) {
-	w = series.Wanted{Find: find, Sort: sort}
+func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.ListQuery, err error) {
+	w = series.ListQuery{Find: find, Sort: sort}
 	libraries := separated(f.LibraryID)
 	if err = ids("libraryId", libraries); err != nil {
 		return w, err

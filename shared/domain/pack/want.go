@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// Wanter requests page packs of books that are being read.
-type Wanter struct {
+// Requester requests page packs of books that are being read.
+type Requester struct {
 	Database *db.DB
 	Added    task.Added // called after a task was added
 
@@ -21,7 +21,7 @@ type Wanter struct {
 }
 
 // Want queues the task that makes the pack of a book. A reader is waiting for a page: a failure is only logged.
-func (w *Wanter) Want(ctx context.Context, i *page.Index) {
+func (w *Requester) Want(ctx context.Context, i *page.Index) {
 	err := w.asked.Add(ctx, w.Database, w.Added, i.BookID, func(b *pgx.Batch, id *uuid.UUID) error { return Queue(b, i.BookID, id) })
 	if err != nil {
 		slog.Warn("a page pack cannot be asked for", "book", i.BookID, "error", err)

@@ -28,8 +28,8 @@ const (
 	costlyAtOnce = 2
 )
 
-// costly limits and shares the work on expensive pages: those without a byte range of their own, and those that are heavy
-// to unpack.
+// costly limits and shares the work on expensive pages: those without a byte range of their own, and those that are
+// heavy to unpack.
 type costly struct {
 	flights singleflight.Group
 	turns   turn.Turns

@@ -34,8 +34,8 @@ type dueSync struct {
 // usersAtOnce is the number of users per pass; the next pass continues with the others.
 const usersAtOnce = 200
 
-// SyncDue starts the sync tasks of the users with autoSync, of plugins whose schedule is due, for every tenant, and returns their number.
-// Concurrent calls are safe. A schedule is in the tenant's time zone.
+// SyncDue starts the sync tasks of the users with autoSync, of plugins whose schedule is due, for every tenant, and
+// returns their number. Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
 	_, failures = setting.EachDue(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
 		n, err := d.start(ctx, system, now, usersAtOnce)

@@ -53,9 +53,9 @@ func (b *Body) check(target string) error {
 	}
 	var err error
 	if target == "books" {
-		_, err = book.List(book.Wanted{Condition: b.Condition, Find: find, Sort: sort})
+		_, err = book.List(book.ListQuery{Condition: b.Condition, Find: find, Sort: sort})
 	} else {
-		_, err = series.List(series.Wanted{Condition: b.Condition, Find: find, Sort: sort})
+		_, err = series.List(series.ListQuery{Condition: b.Condition, Find: find, Sort: sort})
 	}
 	return err
 }

@@ -36,7 +36,8 @@ const (
 // pictures are further statuses of picture responses: a redirect to the CDN, or not modified.
 var pictures = []int{http.StatusFound, http.StatusNotModified}
 
-// Routes registers the images. Except below /opds, they accept the session cookie, since browsers fetch them by themselves.
+// Routes registers the images. Except below /opds, they accept the session cookie, since browsers fetch them by
+// themselves.
 func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageRoutes(a, m, s, d)
 	coverRoutes(a, m, d)
@@ -129,7 +130,7 @@ func servePage(w http.ResponseWriter, r *http.Request, s *page.Server, d Deliver
 	if err != nil {
 		return err
 	}
-	spec, resized, err := wanted(query)
+	spec, resized, err := specOf(query)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func TestBoxOfARequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec, ok, err := wanted(q)
+		spec, ok, err := specOf(q)
 		if spec != want || !ok || err != nil {
 			t.Errorf("%s: %+v, %v, %v", query, spec, ok, err)
 			continue
@@ -96,7 +96,7 @@ func TestBoxOfARequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spec, _, err := wanted(q); !fault.Is(err, fault.BadRequest) {
+		if spec, _, err := specOf(q); !fault.Is(err, fault.BadRequest) {
 			t.Errorf("%s: %+v, %v", bad, spec, err)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// wanted parses width, height and format of a page request; ok is false if the original is wanted. Other parameters are
+// specOf parses width, height and format of a page request; ok is false if the original is wanted. Other parameters are
 // ignored: clients add some to bypass their caches.
-func wanted(q url.Values) (spec imaging.Spec, ok bool, err error) {
+func specOf(q url.Values) (spec imaging.Spec, ok bool, err error) {
 	var bad []fault.Field
 	side := func(name string) int {
 		v := q.Get(name)

@@ -12,8 +12,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Wanted selects and orders series for another interface.
-type Wanted struct {
+// ListQuery selects and orders series for another interface.
+type ListQuery struct {
 	Library   *uuid.UUID      // limits the list to this library
 	Condition json.RawMessage // as POST /series/list takes it
 	Find      *string         // the search text for titles, normalized by naming.Normalize
@@ -24,7 +24,7 @@ type Wanted struct {
 type Listed struct{ query query }
 
 // List returns the list that w describes; an invalid condition or order is a BadRequest.
-func List(w Wanted) (*Listed, error) {
+func List(w ListQuery) (*Listed, error) {
 	where, args, err := book.Condition(w.Condition, fields)
 	if err != nil {
 		return nil, err

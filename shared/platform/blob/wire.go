@@ -32,8 +32,8 @@ type wire struct {
 // of our response (net/http's server has a buffer of 4 KB).
 const headerSize = 3 << 10
 
-// longAnswer is larger than nearly every page. A longer response is usually a book, which may be read slowly. Shorter responses are
-// buffered whole by the kernel, which takes fewer switches.
+// longAnswer is larger than nearly every page. A longer response is usually a book, which may be read slowly. Shorter
+// responses are buffered whole by the kernel, which takes fewer switches.
 const longAnswer = 4 << 20
 
 type wireConn struct {

@@ -45,15 +45,15 @@ func unreadable[T any]() []string {
 		}
 		var number *strconv.NumError
 		if errors.As(parse.Err, &number) { // its text begins with a function name
-			parse.Err = fmt.Errorf("must be %s, is %q", wanted(number), number.Num)
+			parse.Err = fmt.Errorf("must be %s, is %q", expected(number), number.Num)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
 	}
 	return wrong
 }
 
-// wanted returns what kind of value was expected where strconv failed.
-func wanted(e *strconv.NumError) string {
+// expected returns what kind of value was expected where strconv failed.
+func expected(e *strconv.NumError) string {
 	switch {
 	case e.Func == "ParseBool":
 		return "true or false"

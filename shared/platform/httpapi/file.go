@@ -17,7 +17,7 @@ import (
 // header, so that an error gets its own status.
 func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time.Time, open func(from, n int64) (io.ReadCloser, error)) error {
 	h := w.Header()
-	from, to, outside := wanted(r, h.Get("ETag"), modified, size)
+	from, to, outside := requestedRange(r, h.Get("ETag"), modified, size)
 	src := &object{size: size, from: from}
 	switch status := src.status(r, h, modified); {
 	case status == http.StatusPreconditionFailed:
@@ -46,9 +46,9 @@ func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time
 
 var oneRange = lazyregexp.New(`^bytes=(\d*)-(\d*)$`)
 
-// wanted returns the part [from, to) of the file to send. Malformed and multiple ranges are ignored: the whole file is
-// sent. outside is the error for a range outside the file.
-func wanted(r *http.Request, tag string, modified time.Time, size int64) (from, to int64, outside error) {
+// requestedRange returns the part [from, to) of the file to send. Malformed and multiple ranges are ignored: the whole
+// file is sent. outside is the error for a range outside the file.
+func requestedRange(r *http.Request, tag string, modified time.Time, size int64) (from, to int64, outside error) {
 	whole := func() (int64, int64, error) {
 		r.Header.Del("Range")
 		return 0, size, nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Misread rewords an error of decoding JSON for the author of the JSON: it names the member and the JSON type of a value
-// instead of Go types.
+// Misread rewords an error of decoding JSON for the author of the JSON: it names the member and the JSON type of a
+// value instead of Go types.
 func Misread(err error) error {
 	var of *json.UnmarshalTypeError
 	if !errors.As(err, &of) {

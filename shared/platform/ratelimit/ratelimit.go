@@ -86,8 +86,8 @@ func New(rdb redis.UniversalClient, log *slog.Logger) *Limiter {
 	}
 }
 
-// Patient sets how long a request waits for Redis, and returns the limiter. It must come before the first request. It is
-// for tests on busy machines, where 20 ms are too short.
+// Patient sets how long a request waits for Redis, and returns the limiter. It must come before the first request. It
+// is for tests on busy machines, where 20 ms are too short.
 func (l *Limiter) Patient(within time.Duration) *Limiter {
 	l.within = within
 	return l

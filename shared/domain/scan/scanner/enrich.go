@@ -58,9 +58,9 @@ var takenSet, takenWhere = func() (set, where string) {
 
 // queueSeriesMetadata fills fields of a series from its books. Summary, publisher and year come from its first book,
 // all three or none, and only while they are empty and unlocked; a publisher from a folder counts as empty. Imprint,
-// language, reading direction and authors also come from the first book, each on its own while it is empty; authors also
-// replace those from a folder, as the book is more exact. Age rating and the counts of volumes and chapters are the maximum over the books. It
-// returns the changed series.
+// language, reading direction and authors also come from the first book, each on its own while it is empty; authors
+// also replace those from a folder, as the book is more exact. Age rating and the counts of volumes and chapters are
+// the maximum over the books. It returns the changed series.
 func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 	var offers []offer
 	for _, a := range found {

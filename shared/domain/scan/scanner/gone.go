@@ -53,7 +53,8 @@ func (s *Scanner) present(ctx context.Context, found []analyzed) (there []analyz
 }
 
 // lookAgain looks at books whose file has changed since it was listed: the new version is analysed. An empty file is
-// not requested, so reading it cannot show a change: outside a scan it is looked at again, too. A file that is gone by now is left to a scan, too.
+// not requested, so reading it cannot show a change: outside a scan it is looked at again, too. A file that is gone by
+// now is left to a scan, too.
 func (s *Scanner) lookAgain(ctx context.Context, h task.Held, found []analyzed) error {
 	keys, gone := map[uuid.UUID][]string{}, map[uuid.UUID]int{}
 	for _, a := range found {

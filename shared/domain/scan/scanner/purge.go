@@ -47,11 +47,11 @@ var keeps = []struct{ when, why string }{
 // Purge handles purge_deleted tasks: it permanently deletes the books marked deleted, with their progress, and the
 // emptied series if the setting purge.purge_empty_series allows it. It keeps a book whose file may be an unread one,
 // under another name or in another library: one of the same size or, for books that people have read or edited, any
-// unread file of the book's own library. It also keeps books whose content was found by a scan of another library that is not
-// settled. While the limit of books keeps files out of the library, or a folder cannot be listed, it keeps all books;
-// if that holds for another library, it keeps the books that people have read, edited or chosen. A purge after a scan
-// also keeps books with which more than the file would be lost until every other library was scanned. Library files are
-// never touched.
+// unread file of the book's own library. It also keeps books whose content was found by a scan of another library that
+// is not settled. While the limit of books keeps files out of the library, or a folder cannot be listed, it keeps all
+// books; if that holds for another library, it keeps the books that people have read, edited or chosen. A purge after a
+// scan also keeps books with which more than the file would be lost until every other library was scanned. Library
+// files are never touched.
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
