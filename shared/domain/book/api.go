@@ -128,12 +128,12 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		latest    string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/books/in-progress", id: "listBooksInProgress", inLibrary: "listLibraryBooksInProgress",
-			summary: "List books that the caller has started, latest first", list: reading},
+			summary: "List books that the caller has started and not finished, latest first", list: reading},
 		{path: "/progress/currently-reading", id: "listCurrentlyReading", summary: "List books that the caller is reading, latest first", list: reading},
 		{path: "/books/on-deck", id: "listBooksOnDeck", inLibrary: "listLibraryBooksOnDeck",
 			summary: "List the next book of each series that the caller reads, unless a book of it is in progress", list: onDeck},
 		{path: "/books/recently-read", id: "listBooksRecentlyRead", inLibrary: "listLibraryBooksRecentlyRead",
-			summary: "List books that the caller has recently read in, latest first", list: recentlyRead},
+			summary: "List books that the caller has read in, latest first", list: recentlyRead},
 		{path: "/books/recently-added", id: "listBooksRecentlyAdded", inLibrary: "listLibraryBooksRecentlyAdded",
 			summary: "List all books, newest first unless sort is given", list: listBy, latest: "created_at"},
 	} {

@@ -105,7 +105,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		method, id, summary string
 		replace             bool
 	}{{"PATCH", "patchBookMetadata", "Update metadata fields of a book and lock the fields that get a value", false},
-		{"PUT", "putBookMetadata", "Replace the metadata of a book: clear absent fields and lock the fields that get a value", true}} {
+		{"PUT", "putBookMetadata", "Replace the metadata of a book: clear absent fields except title and titleSort, and lock the fields that get a value", true}} {
 		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.BooksWrite),
 			func(ctx context.Context, in *struct {
 				IDInput

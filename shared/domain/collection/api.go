@@ -115,7 +115,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 		})
 	httpapi.Register(a, k.operation("GET", "/{id}", "get", "Get a "+strings.ToLower(k.What), k.Reading).Ahead(),
 		func(ctx context.Context, in *IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
-	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", "Delete a "+strings.ToLower(k.What)+"; keep its members", k.Removal),
+	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", "Delete a "+strings.ToLower(k.What)+"; its members are kept", k.Removal),
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, k.remove(ctx, d, in.ID) })
 	httpapi.Register(a, k.operation("DELETE", "/{id}/"+k.Name+"/{memberId}", "removeFrom", "Remove a "+k.Table+" from a "+strings.ToLower(k.What)+", if it is a member", k.Writing),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {

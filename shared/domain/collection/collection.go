@@ -61,7 +61,7 @@ type ReadListChanges struct {
 // CollectionChanges are the changes to a collection; an absent field stays.
 type CollectionChanges struct {
 	ReadListChanges
-	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"Condition as in POST /series/list, which makes the collection automatic; null makes it an empty collection whose members are chosen manually"`
+	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"Condition as in POST /series/list; makes the collection automatic and removes its chosen members. Null makes an automatic collection an empty one whose members are chosen"`
 }
 
 // maxCondition is the maximum size of a condition in bytes.

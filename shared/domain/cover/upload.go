@@ -21,7 +21,7 @@ type Picture struct {
 	ID         uuid.UUID `json:"id" db:"id"`
 	Source     string    `json:"source" db:"source" example:"custom" doc:"custom for a cover that users uploaded, plugin: followed by its name for a cover that a plugin provided"`
 	IsSelected bool      `json:"isSelected" db:"selected" doc:"Whether the cover is shown"`
-	Path       string    `json:"path" db:"-" doc:"Path of the original uploaded picture"`
+	Path       string    `json:"path" db:"-" doc:"Path of the original picture"`
 	Size       int64     `json:"size" db:"size" doc:"Size in bytes"`
 	Width      *int32    `json:"width" db:"width" doc:"Width in pixels; null if the picture does not specify it"`
 	Height     *int32    `json:"height" db:"height" doc:"Height in pixels; null if the picture does not specify it"`
@@ -111,7 +111,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 			r, c, err := o.add(ctx, d, in.ID, picture)
 			return one(ctx, r, c, err)
 		})
-	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "List the uploaded covers of a "+o.Table+", latest first", o.Reading),
+	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "List the covers of a "+o.Table+" that users uploaded or plugins gave, latest first", o.Reading),
 		func(ctx context.Context, in *struct {
 			IDInput
 			httpapi.Paging

@@ -30,7 +30,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return s, err
 		})
-	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when its books change", auth.BooksWrite).ForAll(),
+	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when other books belong to it", auth.BooksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {

@@ -18,7 +18,7 @@ type Inventory struct {
 	PageCount     int64     `json:"pageCount"`
 	UserCount     int64     `json:"userCount"`
 	TotalBookSize int64     `json:"totalBookSize" doc:"Total size of all books in bytes"`
-	DatabaseSize  *int64    `json:"databaseSize" doc:"Size on disk in bytes; null if the database is shared with other tenants"`
+	DatabaseSize  *int64    `json:"databaseSize" doc:"Size on disk in bytes; null if the database is shared with other tenants, or series are hidden from the caller"`
 	Libraries     []Library `json:"libraries" nullable:"false"`
 }
 

@@ -114,7 +114,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 				return listBooks(ctx, d, list, in.Paging)
 			})
 	}
-	httpapi.Register(a, operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "List the next book of each series that the caller has begun and has no open book in", auth.BooksRead),
+	httpapi.Register(a, operation("GET", "/v1/books/ondeck", "ListBooksOnDeck", "List the next book of each series that the caller reads, unless a book of it is in progress", auth.BooksRead),
 		func(ctx context.Context, in *struct {
 			At
 			Paging

@@ -29,7 +29,7 @@ type Book struct {
 	SeriesTitle      string        `json:"seriesTitle"`
 	LibraryID        string        `json:"libraryId"`
 	Name             string        `json:"name" doc:"Name of the file"`
-	URL              string        `json:"url" doc:"Path of the file"`
+	URL              string        `json:"url" doc:"Path or s3:// address of the file"`
 	Number           int           `json:"number"`
 	Created          string        `json:"created"`
 	LastModified     string        `json:"lastModified"`

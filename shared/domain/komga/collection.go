@@ -135,7 +135,7 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 			At
 			Paging
 			Search    string   `query:"search" maxLength:"1000" doc:"Only those whose name contains this text"`
-			LibraryID []string `query:"libraryId,explode" doc:"Ignored: they belong to all libraries"`
+			LibraryID []string `query:"libraryId,explode" doc:"Ignored: collections and read lists belong to no library"`
 		}) (*Page[T], error) {
 			var b pgx.Batch
 			var rows []namedRow

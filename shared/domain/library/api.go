@@ -102,7 +102,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
-		Summary: "Delete a library with its series, books and progress; keep files, and books moved to other libraries", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
+		Summary: "Delete a library with its series, books and progress; its files stay, and so do books whose files are now in another library", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
 			return nil, erase(ctx, d, in.ID, tell, queued, bump)
 		})

@@ -50,7 +50,7 @@ type Queue struct {
 	PendingCount       int64  `json:"pendingCount" db:"pending"`
 	ProcessingCount    int64  `json:"processingCount" db:"running"`
 	StaleCount         int64  `json:"staleCount" db:"stale" doc:"Number of running tasks whose worker has not responded for longer than its lease"`
-	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Time since the oldest pending task was added"`
+	OldestPendingAgeMs *int64 `json:"oldestPendingAgeMs" db:"oldest_ms" doc:"Time since the oldest pending task that is due was added; null if there is none"`
 }
 
 // History holds the metrics over time.

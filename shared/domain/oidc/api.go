@@ -111,7 +111,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *p
 			return s.login(ctx, in.Provider, redirect)
 		})
 	back := operation("GET", "/{provider}/callback", "finishOidcLogin",
-		"Finish an OIDC sign-in; redirect with the session in the URL fragment, or error and error_description")
+		"Finish an OIDC sign-in: redirect with the session in the fragment, or error and error_description in the query")
 	back.Status = http.StatusSeeOther
 	httpapi.Register(a, back,
 		func(ctx context.Context, in *CallbackInput) (*httpapi.None, error) {

@@ -34,7 +34,7 @@ type File struct {
 	FileType  string     `json:"fileType" enum:"cover,page_pack,rendition"`
 	Path      string     `json:"path" doc:"Name of the object in the media bucket"`
 	SizeBytes int64      `json:"sizeBytes"`
-	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"Book or series that the file was made from; null if unknown from the file's name"`
+	EntityID  *uuid.UUID `json:"entityId" format:"uuid" doc:"Book or series that the file was made from; null if the file's name does not tell"`
 }
 
 // stats counts the orphans, after a check of the caller's permission.

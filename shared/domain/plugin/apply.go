@@ -205,7 +205,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 			m.ExternalID = in.Body.ExternalID
 			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &writes{})), nil
 		})
-	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Apply the metadata of a plugin to a series; locked fields and fields without permission are skipped"),
+	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Apply the metadata of a plugin to a series; fields that are locked or that the plugin may not write are skipped"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body ApplyBody

@@ -280,7 +280,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 			m.ExternalID = in.Body.ExternalID
 			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &bookWrites{})), nil
 		})
-	httpapi.Register(a, op("/apply", "applyBookMetadata", "Apply the metadata of a plugin to a book; locked fields and fields without permission are skipped"),
+	httpapi.Register(a, op("/apply", "applyBookMetadata", "Apply the metadata of a plugin to a book; fields that are locked or that the plugin may not write are skipped"),
 		func(ctx context.Context, in *struct {
 			SeriesInput
 			Body ApplyBody

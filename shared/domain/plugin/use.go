@@ -107,7 +107,7 @@ func (s *service) useRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, op("GET", "/plugins/web-links", "listPluginWebLinks", "List the links of enabled plugins to series on other sites", auth.SeriesRead),
 		func(ctx context.Context, _ *struct{}) (*WebLinks, error) { return s.links(ctx) })
-	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Request metadata from a plugin (for books with BooksWrite) or test it (with PluginsManage)", auth.SeriesWrite),
+	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Request metadata from a plugin (for books also requires BooksWrite) or test it (also requires PluginsManage)", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			IDInput
 			Body struct {

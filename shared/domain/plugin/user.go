@@ -34,7 +34,7 @@ type Available struct {
 	DisplayName           string           `json:"displayName"`
 	Description           *string          `json:"description"`
 	RequiresOAuth         bool             `json:"requiresOauth"`
-	OAuthConfigured       bool             `json:"oauthConfigured" doc:"Whether an administrator has set the client id"`
+	OAuthConfigured       bool             `json:"oauthConfigured" doc:"Whether an administrator or the plugin's manifest has set the client id"`
 	UserSetupInstructions *string          `json:"userSetupInstructions"`
 	Capabilities          UserCapabilities `json:"capabilities"`
 }

@@ -58,7 +58,7 @@ func (s *service) toFollow(ctx context.Context, plugin uuid.UUID, toAsk bool) (*
 }
 
 func (s *service) userRoutes(a *httpapi.API) {
-	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "List the plugins that the caller has enabled, and those that they may enable"),
+	httpapi.Register(a, userOp("GET", "", "listUserPlugins", "List the plugins of the caller, including disabled ones, and those that they may enable"),
 		func(ctx context.Context, _ *struct{}) (*UserPlugins, error) { return s.userPlugins(ctx) })
 	httpapi.Register(a, userOp("GET", "/{pluginId}", "getUserPlugin", "Get a plugin with the caller's settings"),
 		func(ctx context.Context, in *UserInput) (*UserPlugin, error) {

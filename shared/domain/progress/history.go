@@ -177,7 +177,7 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 	for _, s := range subjects {
 		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "List the caller's read history of "+s.what, s.permission),
 			func(ctx context.Context, in *BookInput) (*History, error) { return s.history(ctx, d, in.ID) })
-		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; keep the progress", s.permission),
+		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; the progress is kept", s.permission),
 			func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, s.forget(ctx, d, in.ID) })
 	}
 	httpapi.Register(a, op("DELETE", "/api/v1/books/{id}/read-history/{readingId}", "forgetReading", "Delete an entry from the caller's read history of a book", auth.BooksRead),
@@ -187,6 +187,6 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.None, error) {
 			return nil, forgetReading(ctx, d, in.ID, in.ReadingID)
 		})
-	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Delete the caller's whole read history; keep the progress", auth.BooksRead),
+	httpapi.Register(a, op("DELETE", "/api/v1/user/read-history", "forgetAll", "Delete the caller's whole read history; the progress is kept", auth.BooksRead),
 		func(ctx context.Context, _ *struct{}) (*httpapi.None, error) { return nil, forgetAll(ctx, d) })
 }

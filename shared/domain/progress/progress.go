@@ -35,7 +35,7 @@ const columns = "p.id, p.account_id, p.book_id, p.current_page, " + Percentage +
 type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"Page number from 1; 0 means before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
-	Completed          *bool    `json:"completed,omitempty" doc:"Defaults to the result of page and percentage"`
+	Completed          *bool    `json:"completed,omitempty" doc:"Whether the book is completed; by default decided by page and percentage"`
 }
 
 // Session is one sitting with a book as the client reports it. The client chooses the id and may send the same session
@@ -45,7 +45,7 @@ type Session struct {
 	BookID           uuid.UUID `json:"bookId" format:"uuid"`
 	DeviceID         string    `json:"deviceId" minLength:"1" maxLength:"128" doc:"Id of the device, truncated if longer; if empty, derived from how the client signs in"`
 	DeviceName       *string   `json:"deviceName,omitempty" maxLength:"200" doc:"Name of the device, truncated if longer"`
-	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"Other values are rejected as invalid_measurement; reset starts the book again, and earlier reading no longer counts"`
+	Kind             string    `json:"kind" enum:"progress,completed,reset" doc:"Other values are rejected as invalid_measurement; reset starts the book again, and earlier reading no longer counts for its progress"`
 	ClientStartedAt  time.Time `json:"clientStartedAt"`
 	ClientEndedAt    time.Time `json:"clientEndedAt" doc:"Sessions count in the order of their end times; future times count as now"`
 	ToPage           *int32    `json:"toPage,omitempty" minimum:"0" maximum:"2147483647" doc:"Page at the end of the session, from 1"`

@@ -176,10 +176,14 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Ow
 			}
 			return out, err
 		})
-	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, "Remove an "+strings.ToLower(k.what)+" from a "+strings.ToLower(o.What)+" by id or service name", o.Writing),
+	summary = "Remove an " + strings.ToLower(k.what) + " from a " + strings.ToLower(o.What) + " by id"
+	if k.unique {
+		summary += " or service name"
+	}
+	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, summary, o.Writing),
 		func(ctx context.Context, in *struct {
 			IDInput
-			Key string `path:"referenceId" maxLength:"300" doc:"Id of the entry, or the name of its service"`
+			Key string `path:"referenceId" maxLength:"300" doc:"Id of the entry, or the name of its service (alternate titles have none)"`
 		}) (*httpapi.None, error) {
 			at, err := k.remove(ctx, d, o, in.ID, in.Key)
 			if err == nil {

@@ -142,7 +142,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		latest                       string // the field of its default order, latest first; "" for any other order
 	}{
 		{path: "/in-progress", id: "listSeriesInProgress", inLibrary: "listLibrarySeriesInProgress",
-			summary: "List series with a book that the caller has started, latest read first", list: inProgress},
+			summary: "List series with a book that the caller has started and not finished, latest read first", list: inProgress},
 		{path: "/recently-added", id: "listSeriesRecentlyAdded", inLibrary: "listLibrarySeriesRecentlyAdded",
 			summary: "List all series, newest first unless sort is given", list: listBy, latest: "date_added"},
 		{path: "/recently-updated", id: "listSeriesRecentlyUpdated", inLibrary: "listLibrarySeriesRecentlyUpdated",

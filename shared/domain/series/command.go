@@ -111,9 +111,9 @@ func titles(a *httpapi.API, start starter) {
 		target                                      func(uuid.UUID) task.Target
 		all                                         bool // applies to all series
 	}{
-		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Retitle a series from its folder by titlePreprocessingRules; a locked title stays unchanged",
+		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Retitle a series from its folder by the library's titlePreprocessingRules; a locked title stays unchanged",
 			tag: "Series", permission: auth.SeriesWrite, message: "The title of the series is queued to be made again", target: task.OfSeries},
-		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Retitle all series of a library from their folders by titlePreprocessingRules, except locked titles",
+		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Retitle all series of a library from their folders by its titlePreprocessingRules, except locked titles",
 			tag: "Libraries", permission: auth.LibrariesWrite, message: "The titles of the library's series are queued to be made again", target: task.OfLibrary, all: true},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
@@ -122,7 +122,7 @@ func titles(a *httpapi.API, start starter) {
 		})
 	}
 	const message = "The titles of the series are queued to be made again"
-	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Retitle several series from their folders by titlePreprocessingRules; locked titles stay unchanged", "Series", auth.SeriesWrite),
+	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Retitle several series from their folders by their libraries' titlePreprocessingRules; locked titles stay unchanged", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				SeveralInput

@@ -126,7 +126,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			})
 	}
 	httpapi.Register(a, op("DELETE", "/metadata", "resetSeriesMetadata",
-		"Reset a series to the metadata of its files, remove its locks and analyse its books again", auth.SeriesWrite),
+		"Reset a series to what its files say: delete all other metadata, uploaded covers and locks, and analyse its books again", auth.SeriesWrite),
 		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
 			out, err := reset(ctx, d, in.ID)
 			if err != nil {

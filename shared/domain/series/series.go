@@ -28,13 +28,13 @@ type Series struct {
 	LocalMaxVolume      *int32    `json:"localMaxVolume" db:"max_volume"`
 	LocalMaxChapter     *float64  `json:"localMaxChapter" db:"max_chapter"`
 	VolumesOwned        int64     `json:"volumesOwned" db:"volumes_owned" doc:"Number of books that are a whole volume"`
-	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"Whether a cover was uploaded"`
+	HasCustomCover      bool      `json:"hasCustomCover" db:"custom" doc:"Whether a user uploaded a cover"`
 	SelectedCoverSource string    `json:"selectedCoverSource" db:"-" example:"first_book" doc:"first_book, file (a picture beside the books), custom (an uploaded picture), plugin: followed by the name of a plugin that gave a picture, or book: followed by the id of a book"`
 	WantToRead          bool      `json:"wantToRead" db:"wanted" doc:"Whether the caller wants to read the series"`
 	Tracked             bool      `json:"tracked" db:"tracked" doc:"Whether releases of the series are tracked"`
 	UpstreamChapterGap  *float64  `json:"upstreamChapterGap" db:"chapter_gap" doc:"Number of missing chapters of a tracked series; null if none are missing or the number is not known"`
 	UpstreamVolumeGap   *int32    `json:"upstreamVolumeGap" db:"volume_gap" doc:"Number of missing volumes of a tracked series; null if none are missing or the number is not known"`
-	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"gap_provider" doc:"Plugin that knows the series"`
+	UpstreamGapProvider *string   `json:"upstreamGapProvider" db:"gap_provider" doc:"Display name of the plugin that matched the series last; null if there is no gap"`
 	CreatedAt           time.Time `json:"createdAt" db:"created_at"`
 	UpdatedAt           time.Time `json:"updatedAt" db:"updated_at"`
 }

@@ -43,7 +43,7 @@ const (
 func (s *service) oidcRoutes(a *httpapi.API) {
 	const at = "/access-groups/{id}/oidc-mappings"
 	add := operation("POST", at, "addAccessGroupOidcMapping",
-		"Map an identity provider's group to an access group; users join and leave it when they sign in")
+		"Map an identity provider's group to an access group: at sign-in its members join, and users who joined this way and left it leave")
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {

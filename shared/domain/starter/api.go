@@ -39,7 +39,7 @@ type TaskType struct {
 	SeriesIDs   []uuid.UUID `json:"seriesIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Unknown ids are ignored"`
 	BookIDs     []uuid.UUID `json:"bookIds,omitempty" nullable:"true" minItems:"1" maxItems:"500" doc:"Unknown ids are ignored"`
 	Mode        *string     `json:"mode,omitempty" nullable:"true" enum:"normal,deep" doc:"For scan_library; defaults to normal"`
-	Force       *bool       `json:"force,omitempty" nullable:"true" doc:"For analyze_book: also analyze a book that was analyzed before; for generate_*: also generate covers that already exist"`
+	Force       *bool       `json:"force,omitempty" nullable:"true" doc:"For analyze_book: also analyse a book that was analysed before; for generate_*: also generate covers that already exist"`
 	DryRun      *bool       `json:"dryRun,omitempty" nullable:"true" doc:"For reprocess_*: change nothing; the result of the task contains what would change"`
 	SourceScope *string     `json:"sourceScope,omitempty" nullable:"true" maxLength:"64" doc:"For plugin_auto_match; has no effect"`
 }

@@ -24,7 +24,7 @@ type Read struct {
 // Summary covers the whole period.
 type Summary struct {
 	Read
-	Books                   int64 `json:"books" minimum:"0" doc:"Number of books read in"`
+	Books                   int64 `json:"books" minimum:"0" doc:"Number of different books read"`
 	SessionsWithoutDuration int64 `json:"sessionsWithoutDuration" minimum:"0" doc:"Number of sessions of unknown duration"`
 	SessionsWithoutPages    int64 `json:"sessionsWithoutPages" minimum:"0" doc:"Number of sessions with an unknown number of pages"`
 }
@@ -39,7 +39,7 @@ type Period struct {
 type Series struct {
 	SeriesID   uuid.UUID `json:"seriesId"`
 	SeriesName string    `json:"seriesName"`
-	Books      int64     `json:"books" minimum:"0" doc:"Number of books read in"`
+	Books      int64     `json:"books" minimum:"0" doc:"Number of different books read"`
 	Read
 }
 
@@ -53,7 +53,7 @@ type Format struct {
 type Device struct {
 	DeviceID   string    `json:"deviceId"`
 	DeviceName *string   `json:"deviceName"`
-	LastReadAt time.Time `json:"lastReadAt" doc:"Last time within the period"`
+	LastReadAt time.Time `json:"lastReadAt" doc:"Time of the device's last session within the period"`
 	Read
 }
 
