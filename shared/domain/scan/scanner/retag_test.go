@@ -221,7 +221,13 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 				testkit.WriteFile(t, s.folder, fmt.Sprintf("A %02d.cbz", i), testkit.Comic(t, 50+i, 1, "<Series>Batman</Series>"))
 			}
 			s.scanned("normal")
-			s.must(c.want)
+			got := s.are()
+			for i := range got { // either of the two may be the one that goes on, as its books are read first
+				got[i] = strings.TrimPrefix(got[i], "mine ")
+			}
+			if !slices.Equal(got, []string{c.want}) {
+				t.Errorf("series %q, want %q", got, c.want)
+			}
 		})
 	}
 }
