@@ -126,16 +126,13 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return err
 	}
-	_, due := scan.Due(ctx, s.system, now)
-	_, twice := duplicate.Due(ctx, s.system, now)
-	_, covers := cover.Due(ctx, s.system, now)
-	_, plugins := plugin.SyncDue(ctx, s.system, now)
-	_, polls := release.Due(ctx, s.system, now)
-	_, jobs := plugin.JobsDue(ctx, s.system, now)
-	_, exports := export.Due(ctx, s.system, now)
-	_, documents := pdfcache.Due(ctx, s.system, now)
-	_, gone := release.Sweep(ctx, s.system, sweepFor)
-	err = errors.Join(err, due, twice, covers, plugins, polls, jobs, exports, documents, gone)
+	for _, due := range []func(ctx context.Context, system *db.DB, now time.Time) (int, error){scan.Due, duplicate.Due, cover.Due,
+		plugin.SyncDue, release.Due, plugin.JobsDue, export.Due, pdfcache.Due} {
+		_, failed := due(ctx, s.system, now)
+		err = errors.Join(err, failed)
+	}
+	_, swept := release.Sweep(ctx, s.system, sweepFor)
+	err = errors.Join(err, swept)
 	for _, f := range []db.Fill{taxonomy.Fill, reference.Fill, book.Fill} {
 		err = errors.Join(err, f.Run(ctx, s.system, fillFor))
 	}

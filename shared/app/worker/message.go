@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
@@ -53,28 +52,18 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 	if q == nil {
 		return
 	}
-	lease := w.visibility()
-	tick := time.NewTicker(lease / 3)
+	tick := time.NewTicker(w.Lease / 3)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := q.Extend(ctx, lease, m); err != nil && ctx.Err() == nil {
+			if err := q.Extend(ctx, w.Lease, m); err != nil && ctx.Err() == nil {
 				slog.Warn("the message's visibility was not extended; it may come twice", "message", m.ID, "error", err)
 			}
 		}
 	}
-}
-
-// visibility returns the visibility timeout of a message: the lease of its task, at least a second.
-func (w *Worker) visibility() time.Duration {
-	lease := w.Lease
-	if lease == 0 {
-		lease = task.DefaultLease
-	}
-	return max(lease, time.Second)
 }
 
 // isNotification reports whether the store sent the message: {"Records": ...} from S3, or the test event of a new

@@ -73,7 +73,7 @@ func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 		case <-ctx.Done():
 			return
 		}
-		messages, err := q.Receive(ctx, cap(free)-len(free), 20*time.Second, w.visibility())
+		messages, err := q.Receive(ctx, cap(free)-len(free), 20*time.Second, w.Lease)
 		if err != nil {
 			if ctx.Err() == nil {
 				slog.Error("cannot receive messages; will try again", "queue", queue.Name(q.URL()), "error", err)

@@ -79,10 +79,6 @@ func (a *API) passes(w http.ResponseWriter, r *http.Request, c counting, res rat
 	if a.limiter == nil || !a.config.RateLimit || c.exempt && res.Allowed {
 		return true
 	}
-	return a.limited(w, r, res)
-}
-
-func (a *API) limited(w http.ResponseWriter, r *http.Request, res ratelimit.Result) bool {
 	tellLimit(w.Header(), res)
 	if res.Allowed {
 		return true

@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/cors"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -44,8 +45,8 @@ func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w}
 		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(),
-			out: ww, started: time.Now(), userAgent: truncate(r.UserAgent(), 512),
-			device: truncate(r.Header.Get("X-Codex-Device-Id"), 128)}
+			out: ww, started: time.Now(), userAgent: cut.Bytes(r.UserAgent(), 512),
+			device: cut.Bytes(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = hops.Client(r, a.config.TrustedProxies)
 		u := *r.URL
 		u.Scheme = "http"
@@ -321,13 +322,6 @@ func (a *API) host(r *http.Request) string {
 		return ""
 	}
 	return strings.ToLower(host)
-}
-
-func truncate(s string, n int) string {
-	if len(s) > n {
-		return s[:n]
-	}
-	return s
 }
 
 // gone is the status of a response that the client did not wait for. It only appears in the log.

@@ -4,6 +4,7 @@
 package follow
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -28,13 +29,15 @@ type Book struct {
 	Again       *string    `db:"again"` // its key, if it is analysed again
 }
 
-// ReadOrEdited is an SQL condition: people have read or edited book k.
-const ReadOrEdited = `(exists (select from progress p where p.tenant_id = k.tenant_id and p.book_id = k.id)
-	or exists (select from completion c where c.tenant_id = k.tenant_id and c.book_id = k.id)
-	or exists (select from book_metadata m where m.tenant_id = k.tenant_id and m.book_id = k.id and m.locks <> '{}'))`
+// ReadOrEdited returns an SQL condition: people have read or edited the book of this alias.
+func ReadOrEdited(book string) string {
+	return fmt.Sprintf(`(exists (select from progress p where p.tenant_id = %[1]s.tenant_id and p.book_id = %[1]s.id)
+	or exists (select from completion c where c.tenant_id = %[1]s.tenant_id and c.book_id = %[1]s.id)
+	or exists (select from book_metadata m where m.tenant_id = %[1]s.tenant_id and m.book_id = %[1]s.id and m.locks <> '{}'))`, book)
+}
 
 // Chosen is an SQL condition: people have read, edited or chosen book k, or its series, in a way that no file does.
-const Chosen = `(` + ReadOrEdited + `
+var Chosen = `(` + ReadOrEdited("k") + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
@@ -47,7 +50,7 @@ const Chosen = `(` + ReadOrEdited + `
 
 // Kept is an SQL condition: more than the file would be lost with book k. An edit of a series locks only its
 // title, and files write some of the same fields: besides Chosen, those fields count, too.
-const Kept = `(` + Chosen + `
+var Kept = `(` + Chosen + `
 	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from book_genre x where x.tenant_id = k.tenant_id and x.book_id = k.id)

@@ -37,7 +37,7 @@ func (s *run) guard(ctx context.Context) error {
 	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
 		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted, and what allowedFormats and excludedPatterns leave; "+
 			"if the books are really gone, delete the library, or for one folder of it confirm with POST /api/v1/libraries/%s/scan/confirm",
-			s.place(), gone, s.library.ID)
+			s.shownPath(), gone, s.library.ID)
 	}
 	if gone < guardLeast || gone <= s.params.Removals {
 		return nil
@@ -68,7 +68,7 @@ func (s *run) guard(ctx context.Context) error {
 	}
 	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
 		"if the files were renamed and changed at once, scan again when what is new has been read; "+
-		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.place(), s.library.ID)
+		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.shownPath(), s.library.ID)
 }
 
 // held reports whether a folder has ever had a book.

@@ -113,9 +113,7 @@ func shrink(ops []op, wrong []string, play func([]op) []string) ([]op, []string)
 func newStage(t *testing.T) *stage {
 	s := &stage{s3: testkit.StartS3(t, "books")}
 	s.Server = testkit.Serve(t, progress.Routes, series1, func(a *httpapi.API, d *db.DB) {
-		book.Routes(a, d, nil)
-		book.EditRoutes(a, d, silent, nil)
-		book.ErrorRoutes(a, d, nil)
+		book.Routes(a, d, silent, nil)
 		scan.Routes(a, d, silent, nil)
 	})
 	s.user = s.User(t, "one", auth.Admin)
@@ -123,8 +121,7 @@ func newStage(t *testing.T) *stage {
 }
 
 func series1(a *httpapi.API, d *db.DB) {
-	series.Routes(a, d, nil)
-	series.EditRoutes(a, d, silent, nil)
+	series.Routes(a, d, silent, nil)
 }
 
 func silent(context.Context, uuid.UUID, ...events.Event) {}

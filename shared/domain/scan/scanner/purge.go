@@ -33,7 +33,7 @@ var keeps = []struct{ when, why string }{
 	{scan.Unlisted("$1"), "folders of the library could not be listed, where their files may be"},
 	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverRead + `)`,
 		"files of the same size were not read yet, which may be theirs"},
-	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverRead + `) and ` + follow.ReadOrEdited + `)`,
+	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverRead + `) and ` + follow.ReadOrEdited("k") + `)`,
 		"people have read or edited them, and files of the library were not read yet, which may be theirs"},
 	{`exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)`,

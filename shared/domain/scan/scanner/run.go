@@ -237,11 +237,11 @@ func (s *run) unlinked(ctx context.Context) error {
 		return nil
 	}
 	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which is not followed: nothing was changed. Make a library of the "+
-		"folder that the link leads to", s.place())
+		"folder that the link leads to", s.shownPath())
 }
 
-// place returns the displayed path of the scanned folder.
-func (s *run) place() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
+// shownPath returns the displayed path of the scanned folder.
+func (s *run) shownPath() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
 
 // queueLibrary reads the library and the time; load reports whether the library exists, after the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {

@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -246,14 +245,11 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 			ids, seen = append(ids, c.ID), append(seen, c.Seen)
 		}
 	}
-	const readOrEdited = `(exists (select from progress p where p.tenant_id = app.tenant() and p.book_id = %[1]s.id)
-		or exists (select from completion c where c.tenant_id = app.tenant() and c.book_id = %[1]s.id)
-		or exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = %[1]s.id and m.locks <> '{}'))`
 	b.Queue(`update book n set fingerprint = '', first_read_at = null, analyzed = false
 		from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
-		where n.tenant_id = app.tenant() and n.id = u.id and n.deleted_at is not null and n.seen_at <= u.seen and n.fingerprint <> '' and not `+fmt.Sprintf(readOrEdited, "n")+`
+		where n.tenant_id = app.tenant() and n.id = u.id and n.deleted_at is not null and n.seen_at <= u.seen and n.fingerprint <> '' and not `+follow.ReadOrEdited("n")+`
 		  and exists (select from book o where o.tenant_id = app.tenant() and o.library_id = $1 and o.fingerprint = n.fingerprint and o.id <> n.id
-		    and o.deleted_at is not null and o.created_at < n.created_at and `+fmt.Sprintf(readOrEdited, "o")+`
+		    and o.deleted_at is not null and o.created_at < n.created_at and `+follow.ReadOrEdited("o")+`
 		    and not exists (select from scan f join task t on t.tenant_id = f.tenant_id and t.id = f.id
 		      where f.tenant_id = app.tenant() and f.library_id = $1 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''
 		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
