@@ -4,9 +4,6 @@ package api
 import (
 	"errors"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/apikey"
@@ -103,14 +100,11 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	health.Routes(a, d)
 	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, base.Library, startScan, base.Added, base.Bump)
+	library.Routes(a, d, base.Publish, base.Library, base.Added, base.Bump)
 	scan.Routes(a, d, base.Publish, base.Added)
 	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
-	series.Routes(a, d, base.Added)
-	series.EditRoutes(a, d, base.Publish, base.Added)
-	book.Routes(a, d, base.Added)
-	book.EditRoutes(a, d, base.Publish, base.Added)
-	book.ErrorRoutes(a, d, base.Added)
+	series.Routes(a, d, base.Publish, base.Added)
+	book.Routes(a, d, base.Publish, base.Added)
 	taxonomy.Routes(a, d, base.Publish)
 	reference.Routes(a, d, base.Publish)
 	rating.Routes(a, d)
@@ -121,8 +115,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	pdfcache.Routes(a, d, c.PDFs, base.Added)
 	telemetry.Routes(a, d, c.Telemetry)
 	sharing.Routes(a, d, base.Publish, base.Bump)
-	cover.Routes(a, d, base.Added)
-	cover.UploadRoutes(a, d, base.Publish)
+	cover.Routes(a, d, base.Publish, base.Added)
 	duplicate.Routes(a, d, base.Added)
 	progress.Routes(a, d)
 	wanted.Routes(a, d)
@@ -140,8 +133,4 @@ func Describe() *httpapi.API {
 	a := httpapi.New(httpapi.Config{}, nil, nil, httpapi.Identity{})
 	routes(a, &app.Base{}, nil, nil, nil, Config{})
 	return a
-}
-
-func startScan(b *pgx.Batch, libraryID uuid.UUID, mode string, id *uuid.UUID) error {
-	return scan.Start(b, libraryID, scan.Params{Mode: mode}, uuid.Must(uuid.NewV7()), id)
 }

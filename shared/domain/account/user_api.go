@@ -3,20 +3,13 @@ package account
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// UserIDInput names a user.
-type UserIDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // UserUpdateInput is a partial change of a user.
 type UserUpdateInput struct {
-	UserIDInput
+	httpapi.IDInput
 	Body UserUpdate
 }
 
@@ -40,7 +33,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/users/{id}", ID: "getUser",
 		Summary: "Get a user", Tag: "Users", Permission: auth.UsersRead},
-		func(ctx context.Context, in *UserIDInput) (*UserDetails, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*UserDetails, error) {
 			return getUser(ctx, s.database, in.ID)
 		})
 	for _, op := range [][2]string{{"PUT", "updateUser"}, {"PATCH", "patchUser"}} {
@@ -52,7 +45,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/users/{id}", ID: "deleteUser",
 		Summary: "Delete a user with their progress, preferences and API keys", Tag: "Users", Permission: auth.UsersDelete},
-		func(ctx context.Context, in *UserIDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			return nil, s.deleteUser(ctx, in.ID)
 		})
 }

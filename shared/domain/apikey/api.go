@@ -10,14 +10,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a key.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // UpdateInput is a partial change of a key.
 type UpdateInput struct {
-	IDInput
+	httpapi.IDInput
 	Body Update
 }
 
@@ -45,7 +40,7 @@ func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/api-keys/{id}", ID: "getApiKey",
 		Summary: "Get an API key", Tag: "API keys", Permission: auth.APIKeysRead},
-		func(ctx context.Context, in *IDInput) (*APIKey, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*APIKey, error) {
 			k, _, err := find(ctx, d, in.ID, auth.UsersRead)
 			return k, err
 		})
@@ -63,7 +58,7 @@ func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/api-keys/{id}", ID: "deleteApiKey",
 		Summary: "Revoke an API key", Tag: "API keys", Permission: auth.APIKeysDelete},
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			if _, _, err := find(ctx, d, in.ID, auth.UsersDelete); err != nil {
 				return nil, err
 			}

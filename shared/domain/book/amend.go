@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -129,21 +128,13 @@ func (b *MetadataBody) lines() map[string]*string {
 		"genre": b.Genre.Value, "formatDetail": b.FormatDetail.Value, "edition": b.Edition.Value}
 }
 
-// Printable trims a single-line text, normalizes it to NFC as scans do, and reports whether it has at least one visible
-// character and no hidden ones.
-func Printable(text *string) bool {
-	*text = norm.NFC.String(strings.TrimSpace(*text))
-	seen := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) }
-	return strings.ContainsFunc(*text, seen) && !strings.ContainsFunc(*text, naming.Hidden)
-}
-
 // line trims a single-line text and validates it; nullable allows null. It returns nil if the text is valid.
 func line(name string, text *string, nullable bool) []fault.Field {
 	message := "must hold printable characters"
 	if nullable {
 		message += ", or be null"
 	}
-	if !Printable(text) {
+	if !naming.Printable(text) {
 		return []fault.Field{{Field: name, Message: message}}
 	}
 	return nil
@@ -176,7 +167,7 @@ func (b *MetadataBody) checkNames() (bad []fault.Field) {
 	}
 	for _, f := range b.roles() {
 		text, ok := f.value.(string)
-		if names := split(text); ok && (len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return !Printable(&name) })) {
+		if names := split(text); ok && (len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return !naming.Printable(&name) })) {
 			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
 		}
 	}

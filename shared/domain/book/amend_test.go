@@ -26,8 +26,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		book.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		book.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, one := range e {
@@ -150,8 +149,7 @@ func TestPeopleAmendMetadata(t *testing.T) {
 func editing(t *testing.T, n int) (*testkit.Server, *testkit.Client, []string) {
 	t.Helper()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+		book.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
 	})
 	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", n)
 	paths := make([]string, n)
@@ -275,8 +273,7 @@ func TestRecordSentBackIsTheSame(t *testing.T) {
 func TestMetadataSentBack(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+		book.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
 	})
 	me := s.User(t, "one", "maintainer")
 	_, ids := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 1)

@@ -25,11 +25,11 @@ func analyses(a *httpapi.API, d *db.DB, added task.Added) {
 		return httpapi.Op{Method: "POST", Path: "/api/v1/books" + path, ID: id, Summary: summary, Tag: "Books", Permission: auth.BooksWrite}
 	}
 	httpapi.Register(a, op("/{id}/analyze", "analyzeBook", "Analyse a book again"),
-		func(ctx context.Context, in *IDInput) (*task.Started, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return task.Start(ctx, d, added, task.Analysis(in.ID), task.OfBook(in.ID), analysisQueued)
 		})
 	httpapi.Register(a, op("/{id}/analyze-unanalyzed", "analyzeNewBook", "Analyse a book that was never analysed"),
-		func(ctx context.Context, in *IDInput) (*task.Started, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			s, err := analyzeNew(ctx, d, in.ID)
 			if err == nil {
 				added.Tell(ctx, httpapi.TenantOf(ctx).ID)

@@ -11,11 +11,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a book.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // ScopeInput narrows a list to a library or series.
 type ScopeInput struct {
 	LibraryID string `query:"libraryId" format:"uuid"`
@@ -23,16 +18,7 @@ type ScopeInput struct {
 }
 
 func (in ScopeInput) scope() scope {
-	return scope{library: OptionalID(in.LibraryID), series: OptionalID(in.SeriesID)}
-}
-
-// OptionalID returns the id of a validated query parameter, nil if it was not sent.
-func OptionalID(s string) *uuid.UUID {
-	id, err := uuid.Parse(s)
-	if err != nil {
-		return nil
-	}
-	return &id
+	return scope{library: httpapi.OptionalID(in.LibraryID), series: httpapi.OptionalID(in.SeriesID)}
 }
 
 type listInput struct {
@@ -49,16 +35,17 @@ type InLibraryInput struct {
 }
 
 func (in *InLibraryInput) scope() scope {
-	return scope{library: &in.ID, series: OptionalID(in.SeriesID)}
+	return scope{library: &in.ID, series: httpapi.OptionalID(in.SeriesID)}
 }
 
-// Routes registers the operations on books, including the list of books in progress. None of them changes what others
-// see, so no events are published.
-func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+// Routes registers the operations on books, including the list of books in progress.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	lists(a, d)
 	ownLists(a, d)
 	single(a, d, added)
 	analyses(a, d, added)
+	edits(a, d, publish, added)
+	unreadable(a, d, added)
 }
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Books"}.Op
@@ -163,17 +150,17 @@ func single(a *httpapi.API, d *db.DB, added task.Added) {
 		operation("GET", "/books/{id}/full", "getFullBook", "Get a book; same as /books/{id}", auth.BooksRead), // for clients that know a shorter record
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Return the book even if its file is gone"`
 		}) (*Details, error) {
 			return get(ctx, d, in.ID, in.IncludeDeleted)
 		})
 	}
 	httpapi.Register(a, operation("GET", "/books/{id}/adjacent", "getAdjacentBooks", "Get the books before and after a book in the order of its series", auth.BooksRead).Ahead(),
-		func(ctx context.Context, in *IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Adjacent, error) { return adjacent(ctx, d, in.ID) })
 	httpapi.Register(a, operation("GET", "/books/{id}/pages", "listPages", "List the page images of a book", auth.PagesRead),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Page], error) {
 			page, total, err := Pages(ctx, d, added, in.ID, in.Limit(), in.Offset())

@@ -162,7 +162,7 @@ func TestListsOfReading(t *testing.T) {
 // Every list has the same members in any order; with sort, its order is that of the list of all books.
 func TestEveryListIsSorted(t *testing.T) {
 	t.Parallel()
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { routes(a, d); book.ErrorRoutes(a, d, nil) })
+	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	comics := library(t, s, s.One, "comics")
 	for i, name := range []string{"A", "B", "C", "D"} { // numbers, sizes and pages are equal: the ids decide

@@ -21,8 +21,7 @@ func TestSeveralBooksAreChanged(t *testing.T) {
 	var mu sync.Mutex
 	told := 0
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		book.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		book.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			told += len(e)

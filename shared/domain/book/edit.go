@@ -20,7 +20,7 @@ import (
 
 // PatchInput changes fields of a book. Each field that gets a value is locked.
 type PatchInput struct {
-	IDInput
+	httpapi.IDInput
 	Body struct {
 		Title   httpapi.Optional[string]  `json:"title,omitempty" minLength:"1" maxLength:"1000"`
 		Number  httpapi.Optional[float64] `json:"number,omitempty" minimum:"0" maximum:"9999999" doc:"Null clears the number"`
@@ -86,8 +86,8 @@ func LockChangeSchema(names []string) *huma.Schema {
 	return s
 }
 
-// EditRoutes registers the operations by which people change a book.
-func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+// edits registers the operations by which people change a book.
+func edits(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	op := httpapi.Group{Path: "/api/v1/books/{id}", Tag: "Books"}.Op
 	httpapi.Register(a, op("PATCH", "", "patchBook", "Update title, number, volume or chapter of a book and lock the fields that get a value", auth.BooksWrite),
@@ -108,7 +108,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		{"PUT", "putBookMetadata", "Replace the metadata of a book: clear absent fields except title and titleSort, and lock the fields that get a value", true}} {
 		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.BooksWrite),
 			func(ctx context.Context, in *struct {
-				IDInput
+				httpapi.IDInput
 				Body MetadataBody
 			}) (*Amended, error) {
 				done, err := amend(ctx, d, added, in.ID, &in.Body, c.replace)
@@ -122,13 +122,13 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			})
 	}
 	httpapi.Register(a, op("GET", "/metadata/locks", "getBookLocks", "Get the metadata locks of a book; only users can change locked fields", auth.BooksRead),
-		func(ctx context.Context, in *IDInput) (*Locks, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Locks, error) {
 			locks, _, err := changeLocks(ctx, d, in.ID, nil)
 			return locks, err
 		})
 	httpapi.Register(a, op("PUT", "/metadata/locks", "putBookLocks", "Lock or unlock metadata fields of a book", auth.BooksWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body LockChanges
 		}) (*Locks, error) {
 			locks, at, err := changeLocks(ctx, d, in.ID, in.Body)
@@ -142,7 +142,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Patched, []string, error) {
 	body := in.Body
 	title := body.Title.Or("")
-	if body.Title.Set && !Printable(&title) {
+	if body.Title.Set && !naming.Printable(&title) {
 		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
 	}
 	var fields, locks []string

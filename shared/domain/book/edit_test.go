@@ -21,8 +21,7 @@ func TestPeopleChangeBooks(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		book.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		book.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, one := range e {

@@ -47,8 +47,8 @@ type Retried struct {
 // retriedAtOnce is the maximum number of books per retry request.
 const retriedAtOnce = 10_000
 
-// ErrorRoutes registers the operations on books that cannot be read.
-func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
+// unreadable registers the operations on books that cannot be read.
+func unreadable(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/errors", ID: "listBookErrors", Tag: "Books",
 		Summary: "List books that cannot be read, latest first", Permission: auth.BooksRead},
 		func(ctx context.Context, in *errorsInput) (*ErrorPage, error) { return listErrors(ctx, d, in) })
@@ -61,7 +61,7 @@ func ErrorRoutes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/retry", ID: "retryBook", Tag: "Books",
 		Summary: "Retry a book that could not be read", Permission: auth.BooksWrite},
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body *struct {
 				ErrorTypes []string `json:"errorTypes,omitempty" nullable:"true" enum:"format_detection,encrypted,unsupported,limit,parser,metadata,thumbnail,page_extraction,pdf_rendering,zero_pages,timeout,killed,other" maxItems:"20" doc:"Retry only if the book has one of these errors; empty means any error"`
 			} `required:"false"`

@@ -16,8 +16,7 @@ import (
 func TestBooksThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		book.Routes(a, d, nil)
-		book.ErrorRoutes(a, d, nil)
+		book.Routes(a, d, nil, nil)
 	})
 	c, other := s.User(t, "one", auth.Maintainer), s.User(t, "two", auth.Admin)
 	exec := func(sql string, args ...any) {

@@ -18,7 +18,7 @@ import (
 func TestReleaseDay(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		book.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+		book.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
 	})
 	me := s.User(t, "one", "admin")
 	_, books := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 5)

@@ -14,14 +14,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a collection or read list, or a series or book that may be a member of some.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // MemberInput names a member of a collection or a read list.
 type MemberInput struct {
-	IDInput
+	httpapi.IDInput
 	MemberID uuid.UUID `path:"memberId" format:"uuid" doc:"Id of the series or book"`
 }
 
@@ -47,7 +42,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, collections.operation("PATCH", "/{id}", "update", "Update a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body CollectionChanges
 		}) (*Collection, error) {
 			p, err := in.Body.patch()
@@ -58,7 +53,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, readLists.operation("PATCH", "/{id}", "update", "Update a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body ReadListChanges
 		}) (*ReadList, error) {
 			p, err := in.Body.patch()
@@ -114,9 +109,11 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 			return httpapi.NewPage(ctx, in.Paging, shown(page, as), total), nil
 		})
 	httpapi.Register(a, k.operation("GET", "/{id}", "get", "Get a "+strings.ToLower(k.What), k.Reading).Ahead(),
-		func(ctx context.Context, in *IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
+		func(ctx context.Context, in *httpapi.IDInput) (*T, error) { return show(as)(k.get(ctx, d, in.ID)) })
 	httpapi.Register(a, k.operation("DELETE", "/{id}", "delete", "Delete a "+strings.ToLower(k.What)+"; its members are kept", k.Removal),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, k.remove(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, k.remove(ctx, d, in.ID)
+		})
 	httpapi.Register(a, k.operation("DELETE", "/{id}/"+k.Name+"/{memberId}", "removeFrom", "Remove a "+k.Table+" from a "+strings.ToLower(k.What)+", if it is a member", k.Writing),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
 			return nil, k.drop(ctx, d, in.ID, in.MemberID)
@@ -127,7 +124,7 @@ func common[T any](a *httpapi.API, d *db.DB, k kind, as func(row) T) {
 func seriesOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, collections.operation("GET", "/{id}/series", "listSeriesOf", "List the series of a collection", auth.CollectionsRead).Ahead(),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 			Sort      string `query:"sort" enum:"title,added,year,manual" doc:"Defaults to manual for an ordered collection, else to title"`
 			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
@@ -142,7 +139,7 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, collections.operation("POST", "/{id}/series", "addTo", "Add series to the end of a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"1000" doc:"Unknown ids are ignored"`
 			}
@@ -151,7 +148,7 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, collections.operation("PUT", "/{id}/series", "order", "Reorder the series of a collection", auth.CollectionsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" maxItems:"10000" doc:"Ids in the wanted order; members that are not listed follow in their current order"`
 			}
@@ -161,7 +158,7 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/series/{id}/collections", ID: "listCollectionsOfSeries",
 		Summary: "List the collections that users have added a series to", Tag: "Collections", Permission: auth.CollectionsRead},
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Collection], error) {
 			rows, err := collections.having(ctx, d, "Series", in.ID)
@@ -176,7 +173,7 @@ func seriesOf(a *httpapi.API, d *db.DB) {
 func booksOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, readLists.operation("GET", "/{id}/books", "listBooksOf", "List the books of a read list", auth.ReadListsRead).Ahead(),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 			Sort      string `query:"sort" enum:"release,title,added,manual" doc:"Defaults to manual for an ordered read list, else to release"`
 			Direction string `query:"direction" enum:"asc,desc" default:"asc"`
@@ -191,7 +188,7 @@ func booksOf(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, readLists.operation("POST", "/{id}/books", "addTo", "Add books to the end of a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"1000" doc:"Unknown ids are ignored"`
 			}
@@ -200,7 +197,7 @@ func booksOf(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, readLists.operation("PUT", "/{id}/books", "order", "Reorder the books of a read list", auth.ReadListsWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				BookIDs []uuid.UUID `json:"bookIds" nullable:"false" maxItems:"10000" doc:"Ids in the wanted order; members that are not listed follow in their current order"`
 			}
@@ -210,7 +207,7 @@ func booksOf(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/readlists", ID: "listReadListsOfBook",
 		Summary: "List the read lists that contain a book", Tag: "Collections", Permission: auth.ReadListsRead},
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[ReadList], error) {
 			rows, err := readLists.having(ctx, d, "Book", in.ID)

@@ -81,8 +81,18 @@ const (
 	seriesMessage = "The covers of the series are queued to be made"
 )
 
-// Routes registers the operations that start the making of covers.
-func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+// Routes registers the operations on covers: making them, uploading them and choosing among them.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+	makes(a, d, added)
+	chooseRoutes(a, d, publish)
+	uploads(a, d, publish, ofSeries, ids{upload: "uploadSeriesCover", list: "listSeriesCovers", choose: "selectSeriesCover", remove: "deleteSeriesCover",
+		reset: "resetSeriesCover", image: "getSeriesCoverImage"}, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
+	uploads(a, d, publish, ofBook, ids{upload: "uploadBookCover", list: "listBookCovers", choose: "selectBookCover", remove: "deleteBookCover",
+		reset: "resetBookCover", image: "getBookCoverImage"}, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
+}
+
+// makes registers the operations that start the making of covers.
+func makes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := func(path, id, summary, tag string) httpapi.Op {
 		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: tag, Permission: auth.TasksWrite}
 	}

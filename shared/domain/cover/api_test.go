@@ -14,7 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-func routes(a *httpapi.API, d *db.DB) { cover.Routes(a, d, nil) }
+func routes(a *httpapi.API, d *db.DB) { cover.Routes(a, d, nil, nil) }
 
 // shelf is a library with a series of two books; the file of one is gone.
 type shelf struct{ library, series, book, gone uuid.UUID }

@@ -23,7 +23,7 @@ type CoverSource struct {
 func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
 	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "chooseSeriesCover", "Choose the cover of a series", ofSeries.Writing),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body CoverSource
 		}) (*CoverSource, error) {
 			at, err := chooseSource(ctx, d, in.ID, in.Body.Source)

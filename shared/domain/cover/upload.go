@@ -41,31 +41,17 @@ type OfBook struct {
 	Picture
 }
 
-// IDInput names a series or a book.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // PictureInput names an uploaded cover of a series or a book.
 type PictureInput struct {
-	IDInput
+	httpapi.IDInput
 	CoverID uuid.UUID `path:"coverId" format:"uuid"`
 }
 
 // UploadInput is a form with a picture.
 type UploadInput struct {
-	IDInput
+	httpapi.IDInput
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte `contentType:"multipart/form-data"`
-}
-
-// UploadRoutes registers the operations by which people upload covers and choose among them.
-func UploadRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
-	chooseRoutes(a, d, publish)
-	uploads(a, d, publish, ofSeries, ids{upload: "uploadSeriesCover", list: "listSeriesCovers", choose: "selectSeriesCover", remove: "deleteSeriesCover",
-		reset: "resetSeriesCover", image: "getSeriesCoverImage"}, func(r *row) OfSeries { return OfSeries{r.OwnerID, r.Picture} })
-	uploads(a, d, publish, ofBook, ids{upload: "uploadBookCover", list: "listBookCovers", choose: "selectBookCover", remove: "deleteBookCover",
-		reset: "resetBookCover", image: "getBookCoverImage"}, func(r *row) OfBook { return OfBook{r.OwnerID, r.Picture} })
 }
 
 // operation describes one operation on the covers of an owner.
@@ -113,7 +99,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 		})
 	httpapi.Register(a, o.operation("GET", "/covers", ids.list, "List the covers of a "+o.Table+" that users uploaded or plugins gave, latest first", o.Reading),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[T], error) {
 			rows, err := o.list(ctx, d, in.ID)
@@ -138,7 +124,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 			return gone(ctx, in.ID, c, err)
 		})
 	httpapi.Register(a, o.operation("DELETE", "/covers/selected", ids.reset, "Reset a "+o.Table+" to "+o.fallback, o.Writing),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			c, err := o.reset(ctx, d, in.ID)
 			return gone(ctx, in.ID, c, err)
 		})

@@ -67,7 +67,7 @@ func listed(c *testkit.Client, book string) string {
 func TestPeopleGiveBooksCovers(t *testing.T) {
 	t.Parallel()
 	var h heard
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { cover.UploadRoutes(a, d, h.publish) })
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { cover.Routes(a, d, h.publish, nil) })
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	f := newShelf(t, s, s.One)
 	other := uuid.New()
@@ -176,7 +176,7 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 	var database *db.DB
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		database = d
-		cover.UploadRoutes(a, d, h.publish)
+		cover.Routes(a, d, h.publish, nil)
 	})
 	me, f := s.User(t, "one", "maintainer"), newShelf(t, s, s.One)
 	one := "/api/v1/books/" + f.book.String()
@@ -213,7 +213,7 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 func TestCoversAreBounded(t *testing.T) {
 	t.Parallel()
 	var h heard
-	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { cover.UploadRoutes(a, d, h.publish) })
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) { cover.Routes(a, d, h.publish, nil) })
 	me, f := s.User(t, "one", "maintainer"), newShelf(t, s, s.One)
 	tag, books := uuid.New(), make([]uuid.UUID, 6)
 	for i := range books {

@@ -3,18 +3,11 @@ package export
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
-
-// IDInput names an export.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
 
 var op = httpapi.Group{Path: "/api/v1/user/exports/series", Tag: "Exports"}.Op
 
@@ -38,7 +31,9 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, op("GET", "/fields", "listExportFields", "List the fields of series and books that can be exported", httpapi.Public),
 		func(context.Context, *struct{}) (*Catalog, error) { return catalog(), nil })
 	httpapi.Register(a, op("GET", "/{id}", "getExport", "Get an export of the caller", httpapi.SignedIn),
-		func(ctx context.Context, in *IDInput) (*Export, error) { return get(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Export, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, op("DELETE", "/{id}", "deleteExport", "Delete an export of the caller; works for unfinished exports, too", httpapi.SignedIn),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, remove(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, remove(ctx, d, in.ID)
+		})
 }

@@ -126,7 +126,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 			}
 			var library *uuid.UUID
 			if len(libraries) == 1 {
-				library = book.OptionalID(libraries[0])
+				library = httpapi.OptionalID(libraries[0])
 			}
 			return listBooks(ctx, d, book.ListOnDeck(library), in.Paging)
 		})

@@ -158,10 +158,10 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 		}
 	}
 	if len(libraries) == 1 {
-		w.Library, libraries = book.OptionalID(libraries[0]), nil
+		w.Library, libraries = httpapi.OptionalID(libraries[0]), nil
 	}
 	if len(of) == 1 {
-		w.Series, of = book.OptionalID(of[0]), nil
+		w.Series, of = httpapi.OptionalID(of[0]), nil
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(separated(f.MediaStatus)),
 		oneOf("ownGenre", separated(f.Tag)), oneOf("author", names(f.Author)), members("readListId", separated(f.ReadListID), nil))

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -180,7 +179,7 @@ func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.Raw
 		return w, err
 	}
 	if len(libraries) == 1 {
-		w.Library, libraries = book.OptionalID(libraries[0]), nil
+		w.Library, libraries = httpapi.OptionalID(libraries[0]), nil
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneStatus(separated(f.Status)),
 		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),

@@ -9,19 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/follow"
 	"github.com/longbox/longbox/shared/domain/strategy"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
-
-// IDInput names a library.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
 
 // CreateInput is a library to add.
 type CreateInput struct {
@@ -35,7 +32,7 @@ type CreateInput struct {
 
 // UpdateInput holds the fields to change.
 type UpdateInput struct {
-	IDInput
+	httpapi.IDInput
 	Body struct {
 		Name httpapi.Optional[string] `json:"name,omitempty" minLength:"1" maxLength:"200"`
 		Path httpapi.Optional[string] `json:"path,omitempty" minLength:"1" maxLength:"4096"`
@@ -43,16 +40,9 @@ type UpdateInput struct {
 	}
 }
 
-type (
-	publisher = func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
-	starter   = func(b *pgx.Batch, library uuid.UUID, mode string, id *uuid.UUID) error
-	told      = func(ctx context.Context, tenant uuid.UUID)
-)
-
-// Routes registers the operations on libraries. startScan adds a scan to the batch that creates or reactivates a
-// library; queued is called for it after commit. bump is called after a library was deleted, so that no cached page of
+// Routes registers the operations on libraries. bump is called after a library was deleted, so that no cached page of
 // it is served.
-func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan starter, queued, bump told) {
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, store Store, added task.Added, bump func(ctx context.Context, tenant uuid.UUID)) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "List libraries by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
@@ -65,17 +55,17 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries/{id}", ID: "getLibrary",
 		Summary: "Get a library", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
-		func(ctx context.Context, in *IDInput) (*Library, error) { return get(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Library, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Create a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
-			l, err := add(ctx, d, in, store, startScan)
+			l, err := add(ctx, d, in, store)
 			if err != nil {
 				return nil, err
 			}
 			tell(ctx, events.LibraryCreated(l.ID))
 			if in.Body.ScanImmediately {
-				queued(ctx, httpapi.TenantOf(ctx).ID)
+				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			}
 			return l, nil
 		})
@@ -88,7 +78,7 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Update the given fields of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, changed, woken, err := edit(ctx, d, in, store, startScan)
+				l, changed, woken, err := edit(ctx, d, in, store)
 				if err != nil || !changed {
 					return l, err
 				}
@@ -96,20 +86,21 @@ func Routes(a *httpapi.API, d *db.DB, publish publisher, store Store, startScan 
 				happened.Elsewhere = in.Body.Path.Set
 				tell(ctx, happened)
 				if woken {
-					queued(ctx, httpapi.TenantOf(ctx).ID)
+					added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 				}
 				return l, nil
 			})
 	}
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay, and so do books whose files are now in another library", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
-			return nil, erase(ctx, d, in.ID, tell, queued, bump)
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, erase(ctx, d, in.ID, tell, added, bump)
 		})
 }
 
 // erase deletes a library, and tells what has happened, also where only a part of it is gone.
-func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), queued, bump told) error {
+func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), added task.Added,
+	bump func(context.Context, uuid.UUID)) error {
 	if err := awaited(ctx, d, id); err != nil {
 		return err
 	}
@@ -117,7 +108,7 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 	moved, err := leave(ctx, d, id, end)
 	happened := follow.Events(moved)
 	if follow.Again(moved) {
-		queued(ctx, httpapi.TenantOf(ctx).ID)
+		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
 	if err != nil {
 		tell(ctx, happened...)
@@ -144,7 +135,7 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 	return err
 }
 
-func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store, startScan starter) (*Library, error) {
+func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store) (*Library, error) {
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
@@ -163,16 +154,20 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	if err != nil {
 		return nil, err
 	}
-	var scan func(b *pgx.Batch) error
+	var start func(b *pgx.Batch) error
 	if in.Body.ScanImmediately {
-		scan = func(b *pgx.Batch) error { return startScan(b, l.ID, "normal", new(uuid.UUID)) }
+		start = func(b *pgx.Batch) error { return startScan(b, l.ID) }
 	}
-	return create(ctx, d, &l, &at, next, scan)
+	return create(ctx, d, &l, &at, next, start)
+}
+
+func startScan(b *pgx.Batch, library uuid.UUID) error {
+	return scan.Start(b, library, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), new(uuid.UUID))
 }
 
 // edit changes the library, unless nothing differs. woken reports that the library was reactivated and a scan was
 // queued, which finds what was announced meanwhile.
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, startScan starter) (l *Library, changed, woken bool, err error) {
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (l *Library, changed, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
@@ -185,7 +180,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 			return nil, false, false, err
 		}
 	}
-	l, changed, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID, "normal", new(uuid.UUID)) }, func(l *Library) error {
+	l, changed, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID) }, func(l *Library) error {
 		old := *l
 		l.Name = in.Body.Name.Or(l.Name)
 		in.Body.Settings.apply(l)

@@ -52,7 +52,7 @@ func newRig(t *testing.T, file []byte) *rig {
 	r := &rig{T: t, s3: testkit.StartS3(t, "books"), book: uuid.New()}
 	var mu sync.Mutex
 	told := func(context.Context, uuid.UUID) { mu.Lock(); r.added++; mu.Unlock() }
-	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) { book.Routes(a, d, told) })
+	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) { book.Routes(a, d, nil, told) })
 	r.reader = r.User(t, "one", "reader")
 	r.m = &measure.Measurer{Database: r.DB.App, Content: &content.Reader{Store: r.s3.Store}, Media: r.s3.Config.Media(), Bucket: "media",
 		Publish: func(_ context.Context, tenant uuid.UUID, all ...events.Event) {

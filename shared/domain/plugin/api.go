@@ -13,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -111,10 +112,10 @@ func (s *service) adminRoutes(a *httpapi.API) {
 	create.Status = 201
 	httpapi.Register(a, create, func(ctx context.Context, in *struct{ Body NewBody }) (*Status, error) { return s.create(ctx, &in.Body) })
 	httpapi.Register(a, administration("GET", "/{id}", "getPlugin", "Get a plugin"),
-		func(ctx context.Context, in *IDInput) (*Plugin, error) { return get(ctx, s.Database, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Plugin, error) { return get(ctx, s.Database, in.ID) })
 	httpapi.Register(a, administration("PATCH", "/{id}", "updatePlugin", "Update a plugin; fields that are not sent stay unchanged"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body Fields
 		}) (*Plugin, error) {
 			p, err := update(ctx, s.Database, in.ID, func(p *Plugin) ([]byte, bool, error) {
@@ -126,7 +127,7 @@ func (s *service) adminRoutes(a *httpapi.API) {
 			return p, s.done(ctx, "updated", in.ID, err)
 		})
 	httpapi.Register(a, administration("DELETE", "/{id}", "deletePlugin", "Delete a plugin; metadata that it provided for series and books is kept"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			return nil, s.done(ctx, "deleted", in.ID, remove(ctx, s.Database, in.ID))
 		})
 }
@@ -189,11 +190,11 @@ func (s *service) checked(ctx context.Context, p *runnable, message string) (*St
 
 func (s *service) stateRoutes(a *httpapi.API) {
 	httpapi.Register(a, administration("POST", "/{id}/enable", "enablePlugin", "Enable a plugin and test whether it responds"),
-		func(ctx context.Context, in *IDInput) (*Status, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			p, err := db.Get[runnable](ctx, s.Database, "update plugin p set "+enabling+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+
 				columns+", p.credentials, p.tenant_id", in.ID)
 			if err == nil && p == nil {
-				_, err = found(nil, nil)
+				err = fault.Missing("Plugin")
 			}
 			if err := s.done(ctx, "enabled", in.ID, err); err != nil {
 				return nil, err
@@ -204,15 +205,15 @@ func (s *service) stateRoutes(a *httpapi.API) {
 		{path: "/{id}/disable", id: "disablePlugin", summary: "Disable a plugin; it receives no more requests", set: disabling, event: "disabled", message: "The plugin is disabled"},
 		{path: "/{id}/reset", id: "resetPlugin", summary: "Reset the failure state of a plugin; its failures stay listed", set: resetting, event: "updated", message: "The failures are forgotten"},
 	} {
-		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *IDInput) (*Status, error) {
+		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			p, err := change(ctx, s.Database, in.ID, c.set)
 			return &Status{Plugin: p, Message: c.message}, s.done(ctx, c.event, in.ID, err)
 		})
 	}
 	httpapi.Register(a, administration("POST", "/{id}/test", "testPlugin", "Test whether a plugin responds; works for disabled plugins, too"),
-		func(ctx context.Context, in *IDInput) (*TestResult, error) { return s.test(ctx, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*TestResult, error) { return s.test(ctx, in.ID) })
 	httpapi.Register(a, administration("GET", "/{id}/health", "getPluginHealth", "Get the health of a plugin"),
-		func(ctx context.Context, in *IDInput) (*HealthAnswer, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*HealthAnswer, error) {
 			p, err := get(ctx, s.Database, in.ID)
 			if err != nil {
 				return nil, err
@@ -222,7 +223,7 @@ func (s *service) stateRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, administration("GET", "/{id}/failures", "listPluginFailures", "List the failures of a plugin in the last 30 days, latest first"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*Failures, error) {
 			page, total, recent, err := failures(ctx, s.Database, in.ID, in.Limit(), in.Offset())
@@ -264,8 +265,7 @@ func (r *Runner) load(ctx context.Context, id uuid.UUID) (*runnable, error) {
 		return nil, err
 	}
 	if p == nil {
-		_, err := found(nil, nil)
-		return nil, err
+		return nil, fault.Missing("Plugin")
 	}
 	p.shown()
 	return p, nil

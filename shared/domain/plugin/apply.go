@@ -21,11 +21,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// SeriesInput names a series.
-type SeriesInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // PreviewBody names an item of a plugin.
 type PreviewBody struct {
 	PluginID   uuid.UUID `json:"pluginId" format:"uuid"`
@@ -190,7 +185,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/series/{id}/metadata", Tag: "Plugins"}.For(auth.SeriesWrite)
 	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "Preview the metadata of a plugin for a series, with the effect on each field"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body PreviewBody
 		}) (*Preview, error) {
 			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
@@ -207,7 +202,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Apply the metadata of a plugin to a series; fields that are locked or that the plugin may not write are skipped"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body ApplyBody
 		}) (*Applied, error) {
 			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
@@ -224,7 +219,7 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 	search := op("GET", "/search-title", "getSeriesSearchTitle", "Get the search text that a plugin would receive for a series")
 	search.Permission = auth.SeriesRead
 	httpapi.Register(a, search, func(ctx context.Context, in *struct {
-		SeriesInput
+		httpapi.IDInput
 		PluginID uuid.UUID `query:"pluginId" required:"true" format:"uuid"`
 	}) (*SearchTitle, error) {
 		return s.searchTitle(ctx, in.ID, in.PluginID)

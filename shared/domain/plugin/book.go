@@ -265,7 +265,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 	}
 	httpapi.Register(a, op("/preview", "previewBookMetadata", "Preview the metadata of a plugin for a book, with the effect on each field"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body PreviewBody
 		}) (*Preview, error) {
 			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)
@@ -282,7 +282,7 @@ func (s *service) bookRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, op("/apply", "applyBookMetadata", "Apply the metadata of a plugin to a book; fields that are locked or that the plugin may not write are skipped"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body ApplyBody
 		}) (*Applied, error) {
 			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)

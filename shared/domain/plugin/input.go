@@ -11,18 +11,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
-
-// IDInput names a plugin.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
 
 // Variable is an environment variable of a plugin.
 type Variable struct {
@@ -122,7 +117,7 @@ func (c *check) add(field, format string, args ...any) {
 func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
 	var c check
 	p.DisplayName, p.Description = f.DisplayName.Or(p.DisplayName), f.Description.OrNil(p.Description)
-	if !book.Printable(&p.DisplayName) {
+	if !naming.Printable(&p.DisplayName) {
 		c.add("displayName", "must hold printable characters")
 	}
 	if p.Description != nil && strings.TrimSpace(*p.Description) == "" {

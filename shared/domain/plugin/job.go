@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -109,7 +109,7 @@ func (c *JobConfig) settle(at string, bad *check) {
 		bad.add(at+".type", "must be %s", refreshType)
 	}
 	name := c.plugin()
-	if name == "" || len(name) > 100 || !book.Printable(&name) {
+	if name == "" || len(name) > 100 || !naming.Printable(&name) {
 		bad.add(at+".provider", "must be the name of a plugin")
 	}
 	c.Provider = sourcePrefix + name
@@ -194,7 +194,7 @@ func (c *JobChange) check() error {
 // nameOf returns the given name of a job, else one made of its plugin's; empty if there is no config.
 func nameOf(name *string, c *JobConfig, bad *check) string {
 	if name != nil && strings.TrimSpace(*name) != "" {
-		if !book.Printable(name) || utf8.RuneCountInString(*name) > 200 {
+		if !naming.Printable(name) || utf8.RuneCountInString(*name) > 200 {
 			bad.add("name", "must hold printable characters, 200 at most")
 		}
 		return *name

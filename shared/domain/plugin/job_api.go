@@ -31,7 +31,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, reading("/libraries/{id}/jobs", "listLibraryJobs", "List the jobs of a library, oldest first"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Job], error) {
 			page, total, err := listJobs(ctx, s.Database, in.ID, in.Limit(), in.Offset())
@@ -45,7 +45,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 	create := writing("POST", "", "createLibraryJob", "Create a scheduled job that refreshes the metadata of a library from a plugin")
 	create.Status = 201
 	httpapi.Register(a, create, func(ctx context.Context, in *struct {
-		SeriesInput
+		httpapi.IDInput
 		Body NewJob
 	}) (*Job, error) {
 		j, err := in.Body.job(in.ID)

@@ -236,7 +236,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 	}
 	httpapi.Register(a, op("/series/{id}/metadata/auto-match", "matchSeries", "Match a series with a plugin and apply the metadata found"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body MatchBody
 		}) (*Matched, error) {
 			p, d, sure, err := s.matchable(ctx, in.Body.PluginID, in.ID, false)
@@ -251,7 +251,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that matches a series with a plugin"),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			Body struct {
 				PluginID uuid.UUID `json:"pluginId" format:"uuid"`
 			}
@@ -269,7 +269,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 		})
 	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that match every series of a library with a plugin")
 	httpapi.Register(a, whole, func(ctx context.Context, in *struct {
-		SeriesInput
+		httpapi.IDInput
 		Body struct {
 			PluginID uuid.UUID `json:"pluginId" format:"uuid"`
 		}

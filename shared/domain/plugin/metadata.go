@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -134,7 +135,7 @@ func line(text *string, most int) (*string, string) {
 		return nil, ""
 	}
 	out := cut.Chars(*text, most)
-	if !book.Printable(&out) {
+	if !naming.Printable(&out) {
 		return nil, unusable
 	}
 	return &out, ""

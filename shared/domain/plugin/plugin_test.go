@@ -94,10 +94,8 @@ func newRig(t *testing.T) *rig {
 	}
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		plugin.Routes(a, d, client, key, publish, nil)
-		series.Routes(a, d, nil)
-		series.EditRoutes(a, d, publish, nil)
-		book.Routes(a, d, nil)
-		book.EditRoutes(a, d, publish, nil)
+		series.Routes(a, d, publish, nil)
+		book.Routes(a, d, publish, nil)
 		progress.Routes(a, d)
 		r.runner = &plugin.Runner{Database: d, Client: client, Key: key, Publish: publish}
 	})

@@ -109,7 +109,7 @@ func (s *service) useRoutes(a *httpapi.API) {
 		func(ctx context.Context, _ *struct{}) (*WebLinks, error) { return s.links(ctx) })
 	httpapi.Register(a, op("POST", "/plugins/{id}/execute", "executePlugin", "Request metadata from a plugin (for books also requires BooksWrite) or test it (also requires PluginsManage)", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				Action Request `json:"action"`
 			}

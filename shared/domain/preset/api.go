@@ -3,17 +3,9 @@ package preset
 import (
 	"context"
 
-	"github.com/google/uuid"
-
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
-
-// IDInput names a stored filter.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
 
 // NewBody is a filter to store.
 type NewBody struct {
@@ -32,7 +24,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			Target    string `query:"target" enum:"series,books"`
 			LibraryID string `query:"libraryId" format:"uuid" doc:"Only filter presets for this library or for all libraries"`
 		}) (*httpapi.Page[Preset], error) {
-			page, total, err := list(ctx, d, in.Scope, in.Target, book.OptionalID(in.LibraryID), in.Limit(), in.Offset())
+			page, total, err := list(ctx, d, in.Scope, in.Target, httpapi.OptionalID(in.LibraryID), in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}
@@ -45,14 +37,16 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return create(ctx, d, in.Body.Scope, in.Body.Target, &in.Body.Body)
 		})
 	httpapi.Register(a, op("GET", "/{id}", "getFilterPreset", "Get a filter preset of the caller"),
-		func(ctx context.Context, in *IDInput) (*Preset, error) { return get(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Preset, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/{id}", "updateFilterPreset", "Replace the content of a filter preset; its scope and target stay unchanged"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body Body
 		}) (*Preset, error) {
 			return replace(ctx, d, in.ID, &in.Body)
 		})
 	httpapi.Register(a, op("DELETE", "/{id}", "deleteFilterPreset", "Delete a filter preset"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) { return nil, remove(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, remove(ctx, d, in.ID)
+		})
 }

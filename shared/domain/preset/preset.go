@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/series"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -40,7 +41,7 @@ const maxCondition = 100_000
 
 // check normalizes the name and rejects what the lists of target would not accept.
 func (b *Body) check(target string) error {
-	if !book.Printable(&b.Name) {
+	if !naming.Printable(&b.Name) {
 		return fault.Invalid("name", "must hold printable characters")
 	}
 	if len(b.Condition) > maxCondition {

@@ -10,11 +10,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// BookInput names a book.
-type BookInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // BooksInput names books.
 type BooksInput struct {
 	Body struct {
@@ -29,31 +24,35 @@ func Routes(a *httpapi.API, d *db.DB) {
 	one := op("GET", "/books/{id}/progress", "getProgress", "Get the caller's progress in a book; returns 204 if there is none")
 	one.MayBeEmpty = true
 	httpapi.Register(a, one.Ahead(),
-		func(ctx context.Context, in *BookInput) (*Record, error) { return get(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Record, error) { return get(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progress", "setProgress", "Set the caller's progress in a book"),
 		func(ctx context.Context, in *struct {
-			BookInput
+			httpapi.IDInput
 			Body Update
 		}) (*Record, error) {
 			return Set(ctx, d, in.ID, in.Body)
 		})
 	httpapi.Register(a, op("DELETE", "/books/{id}/progress", "clearProgress", "Clear the caller's progress in a book"),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, Clear(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, Clear(ctx, d, in.ID)
+		})
 	where := op("GET", "/books/{id}/progression", "getProgression", "Get the caller's last position in an e-book as a Readium locator; returns 204 if there is none")
 	where.MayBeEmpty = true
 	httpapi.Register(a, where.Ahead(),
-		func(ctx context.Context, in *BookInput) (*Progression, error) { return Place(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Progression, error) { return Place(ctx, d, in.ID) })
 	httpapi.Register(a, op("PUT", "/books/{id}/progression", "setProgression", "Set the caller's position in an e-book, which also sets the progress"),
 		func(ctx context.Context, in *struct {
-			BookInput
+			httpapi.IDInput
 			Body NewProgression
 		}) (*httpapi.None, error) {
 			return nil, GoTo(ctx, d, in.ID, in.Body)
 		})
 	httpapi.Register(a, op("POST", "/books/{id}/read", "readBook", "Mark a book as read"),
-		func(ctx context.Context, in *BookInput) (*Record, error) { return Read(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Record, error) { return Read(ctx, d, in.ID) })
 	httpapi.Register(a, op("POST", "/books/{id}/unread", "unreadBook", "Mark a book as unread and clear the caller's progress"),
-		func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, Clear(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, Clear(ctx, d, in.ID)
+		})
 	httpapi.Register(a, op("POST", "/books/bulk/read", "readBooks", "Mark several books as read"),
 		func(ctx context.Context, in *BooksInput) (*Marked, error) {
 			n, err := ReadBooks(ctx, d, in.Body.BookIDs)

@@ -176,9 +176,11 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Tag: "Reading progress"}.Op
 	for _, s := range subjects {
 		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "List the caller's read history of "+s.what, s.permission),
-			func(ctx context.Context, in *BookInput) (*History, error) { return s.history(ctx, d, in.ID) })
+			func(ctx context.Context, in *httpapi.IDInput) (*History, error) { return s.history(ctx, d, in.ID) })
 		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; the progress is kept", s.permission),
-			func(ctx context.Context, in *BookInput) (*httpapi.None, error) { return nil, s.forget(ctx, d, in.ID) })
+			func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+				return nil, s.forget(ctx, d, in.ID)
+			})
 	}
 	httpapi.Register(a, op("DELETE", "/api/v1/books/{id}/read-history/{readingId}", "forgetReading", "Delete an entry from the caller's read history of a book", auth.BooksRead),
 		func(ctx context.Context, in *struct {

@@ -18,11 +18,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // Body is the caller's rating of a series.
 type Body struct {
 	Rating int32   `json:"rating" minimum:"1" maximum:"100"`
@@ -55,23 +50,23 @@ func Routes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Path: "/api/v1", Tag: "Ratings"}.For(auth.SeriesRead)
 	own := op("GET", "/series/{id}/rating", "getRating", "Get the caller's rating of a series")
 	own.MayBeEmpty = true
-	httpapi.Register(a, own, func(ctx context.Context, in *IDInput) (*Rating, error) {
+	httpapi.Register(a, own, func(ctx context.Context, in *httpapi.IDInput) (*Rating, error) {
 		var out *Rating
 		return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { db.One(b, &out, "select "+columns+mine+" and r.series_id = $1", in.ID) })
 	})
 	httpapi.Register(a, op("PUT", "/series/{id}/rating", "putRating", "Set the caller's rating of a series"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body Body
 		}) (*Rating, error) {
 			return set(ctx, d, in.ID, in.Body)
 		})
 	httpapi.Register(a, op("DELETE", "/series/{id}/rating", "deleteRating", "Delete the caller's rating of a series, if there is one"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			return nil, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) { b.Queue("delete"+mine+" and r.series_id = $1", in.ID) })
 		})
 	httpapi.Register(a, op("GET", "/series/{id}/ratings/average", "getAverageRating", "Get the average rating of a series by all users"),
-		func(ctx context.Context, in *IDInput) (*Average, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Average, error) {
 			var out *Average
 			return out, progress.OfSeries(ctx, d, in.ID, func(b *pgx.Batch) {
 				db.One(b, &out, "select avg(rating)::double precision as average, count(*) as count from series_rating where tenant_id = app.tenant() and series_id = $1", in.ID)

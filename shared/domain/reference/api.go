@@ -7,22 +7,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series or a book.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // TitleInput names an alternate title of a series.
 type TitleInput struct {
-	IDInput
+	httpapi.IDInput
 	TitleID uuid.UUID `path:"referenceId" format:"uuid"`
 }
 
@@ -64,7 +59,7 @@ type check struct{ bad []fault.Field }
 
 // line validates a single-line text. nil stays null; an optional empty text becomes null.
 func (c *check) line(field string, text *string) *string {
-	if text != nil && !book.Printable(text) {
+	if text != nil && !naming.Printable(text) {
 		c.bad = append(c.bad, fault.Field{Field: field, Message: "must hold printable characters"})
 	}
 	return text
@@ -145,7 +140,7 @@ type names struct{ list, add, remove string }
 func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
 	httpapi.Register(a, k.operation(o, "GET", "", names.list, "List the "+strings.ToLower(k.what)+"s of a "+strings.ToLower(o.What)+" by name", o.Reading),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[T], error) {
 			all, err := k.list(ctx, d, o, in.ID)
@@ -162,7 +157,7 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Ow
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body B
 		}) (*T, error) {
 			var c check
@@ -182,7 +177,7 @@ func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Ow
 	}
 	httpapi.Register(a, k.operation(o, "DELETE", "/{referenceId}", names.remove, summary, o.Writing),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Key string `path:"referenceId" maxLength:"300" doc:"Id of the entry, or the name of its service (alternate titles have none)"`
 		}) (*httpapi.None, error) {
 			at, err := k.remove(ctx, d, o, in.ID, in.Key)

@@ -38,8 +38,7 @@ func newRig(t *testing.T) *rig {
 		}
 	}
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		series.Routes(a, d, nil)
-		series.EditRoutes(a, d, publish, nil)
+		series.Routes(a, d, publish, nil)
 		reference.Routes(a, d, publish)
 	})
 	library, s, b := uuid.New(), uuid.New(), uuid.New()

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -75,10 +75,10 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 	if body.Source != nil {
 		source = *body.Source
 	}
-	if !book.Printable(&body.Alias) || normalize(body.Alias) == "" {
+	if !naming.Printable(&body.Alias) || normalize(body.Alias) == "" {
 		return nil, fault.Invalid("alias", "must hold letters or digits")
 	}
-	if !book.Printable(&source) {
+	if !naming.Printable(&source) {
 		return nil, fault.Invalid("source", "must hold printable characters")
 	}
 	var b pgx.Batch

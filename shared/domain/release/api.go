@@ -5,18 +5,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
-
-// IDInput names a series, a release or a source.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
 
 // SeveralSeries names series.
 type SeveralSeries struct {
@@ -75,10 +69,12 @@ func (s *service) tell(ctx context.Context, e ...events.Event) {
 
 func (s *service) trackingRoutes(a *httpapi.API) {
 	httpapi.Register(a, operation("GET", "/series/{id}/tracking", "getTracking", "Get the tracking configuration of a series", auth.SeriesRead),
-		func(ctx context.Context, in *IDInput) (*Tracking, error) { return tracking(ctx, s.database, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Tracking, error) {
+			return tracking(ctx, s.database, in.ID)
+		})
 	httpapi.Register(a, operation("PATCH", "/series/{id}/tracking", "patchTracking", "Update the tracking configuration of a series; fields that are not sent stay unchanged", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body TrackingBody
 		}) (*Tracking, error) {
 			out, library, err := track(ctx, s.database, in.ID, &in.Body)
@@ -103,7 +99,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 	}
 	httpapi.Register(a, operation("GET", "/series/{id}/aliases", "listAliases", "List the aliases under which releases of a series are announced", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 		}) (*httpapi.Page[Alias], error) {
 			all, err := aliases(ctx, s.database, in.ID)
@@ -115,7 +111,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 	add := operation("POST", "/series/{id}/aliases", "addAlias", "Add an alias under which releases of a series are announced; returns 200 if it exists already", auth.SeriesWrite)
 	add.Status, add.Also = 201, []int{200}
 	httpapi.Register(a, add, func(ctx context.Context, in *struct {
-		IDInput
+		httpapi.IDInput
 		Body AliasBody
 	}) (*AddedAlias, error) {
 		out, err := addAlias(ctx, s.database, in.ID, &in.Body)
@@ -126,7 +122,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 	})
 	httpapi.Register(a, operation("DELETE", "/series/{id}/aliases/{referenceId}", "removeAlias", "Remove an alias from a series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			AliasID uuid.UUID `path:"referenceId" format:"uuid"`
 		}) (*httpapi.None, error) {
 			library, err := removeAlias(ctx, s.database, in.ID, in.AliasID)
@@ -150,7 +146,7 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		func(ctx context.Context, in *struct{ Filter }) (*Facets, error) { return in.facets(ctx, s.database) })
 	httpapi.Register(a, operation("GET", "/series/{id}/releases", "listSeriesReleases", "List the releases of a series, latest first", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			State string `query:"state" enum:"announced,dismissed,marked_acquired,ignored,hidden,all" default:"all"`
 			httpapi.Paging
 		}) (*httpapi.Page[Release], error) {
@@ -167,7 +163,7 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, operation("PATCH", "/releases/{id}", "patchRelease", "Change the state of a release", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				State *string `json:"state,omitempty" enum:"announced,dismissed,marked_acquired,ignored,hidden" nullable:"true"`
 			}
@@ -179,10 +175,10 @@ func (s *service) releaseRoutes(a *httpapi.API) {
 		{"mark-acquired", "acquireRelease", "Mark a release as acquired", acquired},
 	} {
 		httpapi.Register(a, operation("POST", "/releases/{id}/"+c.path, c.id, c.summary, auth.SeriesWrite),
-			func(ctx context.Context, in *IDInput) (*Release, error) { return s.move(ctx, in.ID, &c.state) })
+			func(ctx context.Context, in *httpapi.IDInput) (*Release, error) { return s.move(ctx, in.ID, &c.state) })
 	}
 	httpapi.Register(a, operation("DELETE", "/releases/{id}", "deleteRelease", "Delete a release; it returns if its source announces it again", auth.SeriesWrite),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			all, err := moveAll(ctx, s.database, []uuid.UUID{in.ID}, "")
 			if err == nil && len(all) == 0 {
 				err = missing
@@ -237,17 +233,17 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 		func(ctx context.Context, in *struct {
 			LibraryID string `query:"libraryId" format:"uuid" doc:"Only plugins that apply to this library"`
 		}) (*Applicability, error) {
-			return applicability(ctx, s.database, book.OptionalID(in.LibraryID))
+			return applicability(ctx, s.database, httpapi.OptionalID(in.LibraryID))
 		})
 	httpapi.Register(a, op("PATCH", "/{id}", "patchReleaseSource", "Update a release source; fields that are not sent stay unchanged"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body SourceBody
 		}) (*Source, error) {
 			return in.Body.change(ctx, s.database, in.ID)
 		})
 	httpapi.Register(a, op("POST", "/{id}/reset", "resetReleaseSource", "Reset a release source: delete its releases and its polling state"),
-		func(ctx context.Context, in *IDInput) (*Reset, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Reset, error) {
 			_, n, err := reset(ctx, s.database, &in.ID)
 			return &Reset{n}, err
 		})
@@ -257,7 +253,7 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 			return &ResetAll{Considered: sources, Reset: sources, DeletedLedgerEntries: n}, err
 		})
 	httpapi.Register(a, op("POST", "/{id}/poll-now", "pollReleaseSource", "Start the task that polls a release source"),
-		func(ctx context.Context, in *IDInput) (*Polled, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Polled, error) {
 			out, err := poll(ctx, s.database, in.ID)
 			if err == nil {
 				s.added.Tell(ctx, httpapi.TenantOf(ctx).ID)

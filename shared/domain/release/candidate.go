@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/cut"
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/format/language"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -122,7 +122,7 @@ func line(text *string, most int) *string {
 		return nil
 	}
 	out := clean(*text)
-	if !book.Printable(&out) || utf8.RuneCountInString(out) > most {
+	if !naming.Printable(&out) || utf8.RuneCountInString(out) > most {
 		return nil
 	}
 	return &out

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -76,9 +75,9 @@ func (f Filter) where(without string) (string, []any) {
 	for _, c := range []struct {
 		name, sql string
 		value     any
-	}{{"state", "r.state = $n", text(f.State, "all")}, {"seriesId", "r.series_id = $n", some(book.OptionalID(f.SeriesID))},
-		{"sourceId", "r.source_id = $n", some(book.OptionalID(f.SourceID))}, {"language", "r.language = $n", text(f.Language, "")},
-		{"libraryId", "exists (select from series x where x.tenant_id = app.tenant() and x.id = r.series_id and x.library_id = $n)", some(book.OptionalID(f.LibraryID))}} {
+	}{{"state", "r.state = $n", text(f.State, "all")}, {"seriesId", "r.series_id = $n", some(httpapi.OptionalID(f.SeriesID))},
+		{"sourceId", "r.source_id = $n", some(httpapi.OptionalID(f.SourceID))}, {"language", "r.language = $n", text(f.Language, "")},
+		{"libraryId", "exists (select from series x where x.tenant_id = app.tenant() and x.id = r.series_id and x.library_id = $n)", some(httpapi.OptionalID(f.LibraryID))}} {
 		if c.value != nil && c.name != without {
 			args = append(args, c.value)
 			where = append(where, strings.ReplaceAll(c.sql, "$n", fmt.Sprintf("$%d", len(args))))

@@ -41,7 +41,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, plugin: uuid.New(), source: uuid.New(), library: uuid.New()}
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		release.Routes(a, d, r.publish, nil)
-		series.Routes(a, d, nil)
+		series.Routes(a, d, nil, nil)
 	})
 	r.DB.Exec(t, `insert into plugin (tenant_id, id, name, display_name, plugin_type, command, credential_delivery, enabled, use_existing_external_id, manifest)
 		values ($1, $2, 'watcher', 'The Watcher', 'system', 'node', 'env', true, true, '{"capabilities":{"releaseSource":{"requiresAliases":true,"requiresExternalIds":["anilist"]}}}')`, r.One, r.plugin)

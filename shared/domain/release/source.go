@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -78,7 +78,7 @@ type SourceBody struct {
 
 // change changes a source. A new schedule, and a reactivation, count from when a scheduler first sees them.
 func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Source, error) {
-	if b.DisplayName != nil && !book.Printable(b.DisplayName) {
+	if b.DisplayName != nil && !naming.Printable(b.DisplayName) {
 		return nil, fault.Invalid("displayName", "must hold printable characters")
 	}
 	cron := b.CronSchedule.Value

@@ -14,16 +14,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// LibraryInput names a library.
-type LibraryInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
-// SeriesInput names a series.
-type SeriesInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // ModeInput selects the mode of a scan.
 type ModeInput struct {
 	Mode string `query:"mode" default:"normal" enum:"normal,deep" doc:"normal: new and changed files; deep: analyse every file again"`
@@ -52,7 +42,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	}
 	httpapi.Register(a, operation("POST", "/libraries/{id}/scan", "startScan", "Start a scan of a library", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
-			LibraryInput
+			httpapi.IDInput
 			ModeInput
 			Path string `query:"path" doc:"Scan only this folder, relative to the library's root, for example Marvel/Daredevil"`
 		}) (*Status, error) {
@@ -62,7 +52,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
 	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Start a scan that also makes the removals for which the last scan asked for confirmation", auth.LibrariesDelete).ForAll(),
-		func(ctx context.Context, in *LibraryInput) (*Status, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			p, err := held(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
@@ -71,7 +61,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 		})
 	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Start a scan of the folder that holds all books of a series", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
-			SeriesInput
+			httpapi.IDInput
 			ModeInput
 		}) (*Status, error) {
 			library, folder, err := folderOf(ctx, d, in.ID)
@@ -81,7 +71,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 			return begin(ctx, library, Params{Mode: in.Mode, Path: folder})
 		})
 	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/cancel", "cancelScan", "Cancel the running scan of a library", auth.LibrariesWrite),
-		func(ctx context.Context, in *LibraryInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			none, err := cancel(ctx, d, publish, in.ID)
 			if err == nil {
 				added.Tell(ctx, httpapi.TenantOf(ctx).ID)
@@ -93,7 +83,7 @@ func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 // statuses registers the operations that report scan progress.
 func statuses(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/libraries/{id}/scan-status", "getScanStatus", "Get the latest scan of a library", auth.LibrariesRead),
-		func(ctx context.Context, in *LibraryInput) (*Status, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			s, err := db.Get[Status](ctx, d, newest, in.ID)
 			if err != nil {
 				return nil, err
@@ -117,11 +107,11 @@ func statuses(a *httpapi.API, d *db.DB) {
 // purges registers the operations that permanently delete books whose files are gone.
 func purges(a *httpapi.API, d *db.DB, added task.Added) {
 	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Permanently delete the books of a library whose files are gone", auth.LibrariesWrite).ForAll(),
-		func(ctx context.Context, in *LibraryInput) (*task.Started, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, &in.ID, nil)
 		})
 	httpapi.Register(a, operation("DELETE", "/series/{id}/purge-deleted", "purgeSeries", "Permanently delete the books of a series whose files are gone", auth.SeriesWrite),
-		func(ctx context.Context, in *SeriesInput) (*task.Started, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, nil, &in.ID)
 		})
 }

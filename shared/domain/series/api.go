@@ -14,17 +14,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series, or the library of a list.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // ScopeInput narrows a list to a library.
 type ScopeInput struct {
 	LibraryID string `query:"libraryId" format:"uuid"`
 }
 
-func (in ScopeInput) scope() scope { return scope{library: book.OptionalID(in.LibraryID)} }
+func (in ScopeInput) scope() scope { return scope{library: httpapi.OptionalID(in.LibraryID)} }
 
 type listInput struct {
 	ScopeInput
@@ -40,8 +35,8 @@ type markInput struct {
 	}
 }
 
-// Routes registers the operations on series. None of them changes what others see, so no events are published.
-func Routes(a *httpapi.API, d *db.DB, added task.Added) {
+// Routes registers the operations on series.
+func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	lists(a, d)
 	searches(a, d)
 	ownLists(a, d)
@@ -50,6 +45,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	single(a, d)
 	marks(a, d)
 	commands(a, d, added)
+	edits(a, d, publish, added)
 }
 
 var operation = httpapi.Group{Path: "/api/v1/series", Tag: "Series"}.Op
@@ -88,7 +84,7 @@ func lists(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "List the series of a library"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			TermsInput
 			httpapi.Paging
 			httpapi.Sorting
@@ -154,7 +150,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; limited to one library"),
 			func(ctx context.Context, in *struct {
-				IDInput
+				httpapi.IDInput
 				httpapi.Paging
 				httpapi.Sorting
 				book.FullInput
@@ -170,11 +166,11 @@ func single(a *httpapi.API, d *db.DB) {
 		operation("GET", "/{id}", "getSeries", "Get a series", auth.SeriesRead),
 		operation("GET", "/{id}/full", "getFullSeries", "Get a series; same as /series/{id}", auth.SeriesRead), // for clients that know a shorter record
 	} {
-		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *IDInput) (*Details, error) { return get(ctx, d, in.ID) })
+		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *httpapi.IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}
 	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "List the books of a series in order", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			httpapi.Paging
 			httpapi.Sorting
 			book.FullInput
@@ -187,12 +183,12 @@ func single(a *httpapi.API, d *db.DB) {
 // marks registers the operations that mark the books of series as read or unread.
 func marks(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/{id}/read", "readSeries", "Mark all books of a series as read", auth.BooksRead),
-		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*progress.Marked, error) {
 			n, err := progress.ReadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("read", n, err)
 		})
 	httpapi.Register(a, operation("POST", "/{id}/unread", "unreadSeries", "Mark all books of a series as unread and clear the caller's progress", auth.BooksRead),
-		func(ctx context.Context, in *IDInput) (*progress.Marked, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*progress.Marked, error) {
 			n, err := progress.UnreadSeries(ctx, d, in.ID)
 			return progress.MarkedAs("unread", n, err)
 		})

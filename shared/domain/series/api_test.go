@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-func routes(a *httpapi.API, d *db.DB) { series.Routes(a, d, nil) }
+func routes(a *httpapi.API, d *db.DB) { series.Routes(a, d, nil, nil) }
 
 func exec(t testing.TB, s *testkit.Server, sql string, args ...any) {
 	t.Helper()

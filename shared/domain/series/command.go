@@ -73,7 +73,7 @@ func commands(a *httpapi.API, d *db.DB, added task.Added) {
 			tag: "Series", permission: auth.SeriesWrite, typ: task.RenumberSeries,
 			message: "The numbering of the series' books is queued", target: task.OfSeries},
 	} {
-		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *IDInput) (*task.Started, error) {
+		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return start(ctx, task.Spec{Type: c.typ, Params: c.params, DedupeKey: c.typ + ":" + c.key}, c.target(in.ID), c.message)
 		})
 	}

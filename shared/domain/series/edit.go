@@ -80,8 +80,8 @@ func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 	return err
 }
 
-// EditRoutes registers the operations by which people change a series.
-func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+// edits registers the operations by which people change a series.
+func edits(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 	bulk(a, d, publish)
 	resets(a, d, publish, added)
 	op := httpapi.Group{Path: "/api/v1/series/{id}", Tag: "Series"}.Op
@@ -97,7 +97,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 	}
 	httpapi.Register(a, op("PATCH", "", "patchSeries", "Rename a series and lock its title", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body struct {
 				Title httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000"`
 			}
@@ -105,7 +105,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			return change(ctx, in.ID, &MetadataBody{Title: in.Body.Title}, false)
 		})
 	httpapi.Register(a, op("GET", "/metadata", "getSeriesMetadata", "Get the metadata of a series", auth.SeriesRead),
-		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*FullMetadata, error) {
 			found, err := get(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
@@ -119,7 +119,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 		{"PUT", "putSeriesMetadata", "Replace the metadata of a series: clear absent fields except the title", true}} {
 		httpapi.Register(a, op(c.method, "/metadata", c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *struct {
-				IDInput
+				httpapi.IDInput
 				Body MetadataBody
 			}) (*Amended, error) {
 				return change(ctx, in.ID, &in.Body, c.replace)
@@ -127,7 +127,7 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 	}
 	httpapi.Register(a, op("DELETE", "/metadata", "resetSeriesMetadata",
 		"Reset a series to what its files say: delete all other metadata, uploaded covers and locks, and analyse its books again", auth.SeriesWrite),
-		func(ctx context.Context, in *IDInput) (*FullMetadata, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*FullMetadata, error) {
 			out, err := reset(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
@@ -138,10 +138,10 @@ func EditRoutes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added
 			return out.metadata(), nil
 		})
 	httpapi.Register(a, op("GET", "/metadata/locks", "getSeriesLocks", "Get the metadata locks of a series; only users can change locked fields", auth.SeriesRead),
-		func(ctx context.Context, in *IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Locks, error) { return changeLocks(ctx, d, in.ID, nil) })
 	httpapi.Register(a, op("PUT", "/metadata/locks", "putSeriesLocks", "Lock or unlock metadata fields of a series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body LockChanges
 		}) (*Locks, error) {
 			return changeLocks(ctx, d, in.ID, in.Body)
@@ -163,7 +163,7 @@ func (b *MetadataBody) check() error {
 		if f.text == nil {
 			continue
 		}
-		printable := book.Printable(f.text)
+		printable := naming.Printable(f.text)
 		switch {
 		case f.line && !printable:
 			message := "must hold printable characters"

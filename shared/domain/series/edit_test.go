@@ -21,8 +21,7 @@ import (
 // editable serves series that can be edited, without events.
 func editable(t *testing.T) *testkit.Server {
 	return testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
+		series.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, nil)
 	})
 }
 
@@ -44,8 +43,7 @@ func TestPeopleChangeSeries(t *testing.T) {
 	var mu sync.Mutex
 	told, covers := 0, 0
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		series.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, one := range e {
@@ -154,8 +152,7 @@ func TestLockedSortTitleIsCleared(t *testing.T) {
 func TestLookingAtLocksWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		routes(a, d)
-		series.EditRoutes(a, d, nil, nil)
+		series.Routes(a, d, nil, nil)
 	})
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "Folder", 1, 1)
 	version := func() (v string) {

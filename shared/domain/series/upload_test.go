@@ -53,8 +53,8 @@ func TestPeopleUploadCovers(t *testing.T) {
 				}
 			}
 		}
-		cover.UploadRoutes(a, d, publish)
-		series.EditRoutes(a, d, publish, nil)
+		cover.Routes(a, d, publish, nil)
+		series.Routes(a, d, publish, nil)
 	})
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	library := newLibrary(t, s, s.One, "comics")
@@ -172,10 +172,9 @@ func TestPluginsNameCovers(t *testing.T) {
 	var database *db.DB
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		database = d
-		routes(a, d)
 		publish := func(context.Context, uuid.UUID, ...events.Event) {}
-		cover.UploadRoutes(a, d, publish)
-		series.EditRoutes(a, d, publish, nil)
+		cover.Routes(a, d, publish, nil)
+		series.Routes(a, d, publish, nil)
 	})
 	me := s.User(t, "one", "maintainer")
 	id, _ := newSeries(t, s, s.One, newLibrary(t, s, s.One, "comics"), "A", 1, 1)

@@ -11,26 +11,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a sharing tag, group, series or user.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // ListInput names the owner of a list.
 type ListInput struct {
-	IDInput
+	httpapi.IDInput
 	httpapi.Paging
 }
 
 // TagInput names a sharing tag of a series, user or group.
 type TagInput struct {
-	IDInput
+	httpapi.IDInput
 	TagID uuid.UUID `path:"tagId" format:"uuid"`
 }
 
 // MemberInput names a member of a group.
 type MemberInput struct {
-	IDInput
+	httpapi.IDInput
 	UserID uuid.UUID `path:"userId" format:"uuid"`
 }
 
@@ -111,17 +106,17 @@ func (s *service) tagRoutes(a *httpapi.API) {
 			return tags.create(ctx, s.database, &in.Body)
 		})
 	httpapi.Register(a, operation("GET", "/admin/sharing-tags/{id}", "getSharingTag", "Get a sharing tag"),
-		func(ctx context.Context, in *IDInput) (*Tag, error) { return tags.get(ctx, s.database, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Tag, error) { return tags.get(ctx, s.database, in.ID) })
 	httpapi.Register(a, operation("PATCH", "/admin/sharing-tags/{id}", "updateSharingTag", "Update the name or description of a sharing tag"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body ChangeBody
 		}) (*Tag, error) {
 			return tags.update(ctx, s.database, in.ID, in.Body)
 		})
 	httpapi.Register(a, operation("DELETE", "/admin/sharing-tags/{id}", "deleteSharingTag",
 		"Delete a sharing tag; it is removed from all series, and its grants are deleted"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, tags.remove(ctx, s.database, in.ID))
 		})
 }
@@ -173,10 +168,12 @@ func (s *service) userRoutes(a *httpapi.API) {
 		})
 	const at = "/users/{id}/sharing-tags"
 	httpapi.Register(a, operation("GET", at, "listUserSharingTags", "List a user's direct sharing tag grants, without those of access groups"),
-		func(ctx context.Context, in *IDInput) (*UserGrants, error) { return userGrants(ctx, s.database, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*UserGrants, error) {
+			return userGrants(ctx, s.database, in.ID)
+		})
 	httpapi.Register(a, operation("PUT", at, "putUserSharingTag", "Allow or deny a sharing tag for a user"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body GrantBody
 		}) (*UserGrant, error) {
 			g, err := users.grant(ctx, s.database, in.ID, in.Body)
@@ -188,7 +185,7 @@ func (s *service) userRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, operation("GET", "/users/{id}/effective-grants", "listUserEffectiveGrants",
 		"List the effective sharing tag grants of a user with their sources; deny takes precedence"),
-		func(ctx context.Context, in *IDInput) (*EffectiveGrants, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*EffectiveGrants, error) {
 			return effectiveGrants(ctx, s.database, in.ID)
 		})
 	httpapi.Register(a, operation("GET", "/users/{id}/access-groups", "listUserAccessGroups", "List the access groups of a user by name"),
@@ -218,23 +215,23 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			return groups.create(ctx, s.database, &in.Body)
 		})
 	httpapi.Register(a, operation("GET", at+"/{id}", "getAccessGroup", "Get an access group with its members and sharing tag grants"),
-		func(ctx context.Context, in *IDInput) (*GroupDetails, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*GroupDetails, error) {
 			return groupDetails(ctx, s.database, in.ID)
 		})
 	httpapi.Register(a, operation("PATCH", at+"/{id}", "updateAccessGroup", "Update the name or description of an access group"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body ChangeBody
 		}) (*Group, error) {
 			return groups.update(ctx, s.database, in.ID, in.Body)
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{id}", "deleteAccessGroup", "Delete an access group with its grants; the users who were members are kept"),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			return nil, s.bump(ctx, groups.remove(ctx, s.database, in.ID))
 		})
 	httpapi.Register(a, operation("POST", at+"/{id}/grants", "addAccessGroupGrant", "Allow or deny a sharing tag for the members of an access group"),
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body GrantBody
 		}) (*Grant, error) {
 			g, err := members.grant(ctx, s.database, in.ID, in.Body)

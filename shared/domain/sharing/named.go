@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -109,7 +109,7 @@ func (k named[T]) refused(err error, name string) error {
 
 // create creates one. Concurrent calls are serialized, so that they cannot exceed the limit.
 func (k named[T]) create(ctx context.Context, d *db.DB, in *NewBody) (*T, error) {
-	if !book.Printable(&in.Name) {
+	if !naming.Printable(&in.Name) {
 		return nil, errName
 	}
 	id, err := uuid.NewV7()
@@ -136,7 +136,7 @@ var errName = fault.Invalid("name", "must hold printable characters")
 // update changes the fields that were sent.
 func (k named[T]) update(ctx context.Context, d *db.DB, id uuid.UUID, in ChangeBody) (*T, error) {
 	name := in.Name.Or("")
-	if in.Name.Set && !book.Printable(&name) {
+	if in.Name.Set && !naming.Printable(&name) {
 		return nil, errName
 	}
 	var b pgx.Batch

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -27,7 +27,7 @@ type OIDCMappingBody struct {
 
 // OIDCMappingInput names a mapping of an access group.
 type OIDCMappingInput struct {
-	IDInput
+	httpapi.IDInput
 	MappingID uuid.UUID `path:"mappingId" format:"uuid"`
 }
 
@@ -47,7 +47,7 @@ func (s *service) oidcRoutes(a *httpapi.API) {
 	add.Status = 201
 	httpapi.Register(a, add,
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body OIDCMappingBody
 		}) (*OIDCMapping, error) {
 			return addMapping(ctx, s.database, in.ID, in.Body.OIDCGroupName)
@@ -69,7 +69,7 @@ func queueMappings(b *pgx.Batch, dst *[]OIDCMapping, group uuid.UUID) {
 
 // addMapping adds a mapping. Concurrent calls for one group are serialized.
 func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*OIDCMapping, error) {
-	if !book.Printable(&name) {
+	if !naming.Printable(&name) {
 		return nil, fault.Invalid("oidcGroupName", "must hold printable characters")
 	}
 	id, err := uuid.NewV7()

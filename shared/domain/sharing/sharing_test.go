@@ -40,8 +40,8 @@ func newRig(t *testing.T) *rig {
 	bump := func(context.Context, uuid.UUID) { r.bumps.Add(1) }
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		sharing.Routes(a, d, publish, bump)
-		series.Routes(a, d, nil)
-		book.Routes(a, d, nil)
+		series.Routes(a, d, nil, nil)
+		book.Routes(a, d, nil, nil)
 		library.Routes(a, d, publish, nil, nil, func(context.Context, uuid.UUID) {}, bump)
 		account.Routes(a, d, testkit.Tokens(t), bump, nil, "")
 	})

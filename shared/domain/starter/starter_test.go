@@ -41,10 +41,10 @@ func newRig(t *testing.T) *rig {
 	publish := func(ctx context.Context, tenant uuid.UUID, e ...events.Event) { r.events += len(e) }
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		starter.Routes(a, d, publish, nil)
-		series.Routes(a, d, nil)
-		book.Routes(a, d, nil)
+		series.Routes(a, d, nil, nil)
+		book.Routes(a, d, nil, nil)
 		scan.Routes(a, d, publish, nil)
-		cover.Routes(a, d, nil)
+		cover.Routes(a, d, nil, nil)
 		duplicate.Routes(a, d, nil)
 		orphan.Routes(a, d, nil)
 		pdfcache.Routes(a, d, pdfcache.Config{}, nil)

@@ -11,11 +11,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a task.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // ListInput filters the list of tasks.
 type ListInput struct {
 	httpapi.Paging
@@ -59,10 +54,7 @@ func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 func reads(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listTasks", "List background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
-			f := Filter{Status: in.Status, Type: in.TaskType}
-			if id, err := uuid.Parse(in.LibraryID); err == nil { // validated: an error means that it was not sent
-				f.LibraryID = &id
-			}
+			f := Filter{Status: in.Status, Type: in.TaskType, LibraryID: httpapi.OptionalID(in.LibraryID)}
 			if f.Status == "processing" {
 				f.Status = Running
 			}
@@ -75,7 +67,7 @@ func reads(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/stats", "getTaskStats", "Get the number of tasks by status and type", auth.TasksRead),
 		func(ctx context.Context, _ *struct{}) (*Stats, error) { return stats(ctx, d) })
 	httpapi.Register(a, operation("GET", "/{id}", "getTask", "Get a background task", auth.TasksRead),
-		func(ctx context.Context, in *IDInput) (*Task, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Task, error) {
 			t, err := get(ctx, d, in.ID)
 			if err == nil && t == nil {
 				err = fault.Missing("Task")
@@ -110,7 +102,7 @@ func deletions(a *httpapi.API, d *db.DB, publish Publish) {
 // changes adds what people do to one task.
 func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 	httpapi.Register(a, operation("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
-		func(ctx context.Context, in *IDInput) (*Message, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
 			e, err := Cancel(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
@@ -120,7 +112,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			return &Message{"The task is cancelled"}, nil
 		})
 	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Retry a failed task", auth.TasksWrite).ForAll(),
-		func(ctx context.Context, in *IDInput) (*Started, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Started, error) {
 			t, err := retry(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
@@ -130,7 +122,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			return &Started{t.ID, "The task will be tried again"}, nil
 		})
 	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Release a running task from its worker, so that it is pending again", auth.TasksWrite).ForAll(),
-		func(ctx context.Context, in *IDInput) (*Message, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
 			t, err := unlock(ctx, d, in.ID)
 			if err != nil {
 				return nil, err

@@ -9,26 +9,22 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/owner"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series or book, or a genre or tag.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // TermInput names a genre or tag of a series or book.
 type TermInput struct {
-	IDInput
+	httpapi.IDInput
 	TermID uuid.UUID `path:"termId" format:"uuid" doc:"Id of the genre or tag"`
 }
 
 // ListInput names a series or book whose genres or tags are listed.
 type ListInput struct {
-	IDInput
+	httpapi.IDInput
 	httpapi.Paging
 }
 
@@ -114,7 +110,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, clean
 			return &Cleaned{len(names), append([]string{}, names...)}, err
 		})
 	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", remove, "Delete a "+k.table+" and remove it from all series and books; files that name it add it again", auth.SystemAdmin),
-		func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 			met, err := k.remove(ctx, d, in.ID)
 			if err == nil {
 				publish(ctx, httpapi.TenantOf(ctx).ID, met...)
@@ -163,10 +159,10 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 	adding.Status = 201
 	httpapi.Register(a, adding,
 		func(ctx context.Context, in *struct {
-			IDInput
+			httpapi.IDInput
 			Body AddBody
 		}) (*book.Term, error) {
-			if !book.Printable(&in.Body.Name) {
+			if !naming.Printable(&in.Body.Name) {
 				return nil, fault.Invalid("name", "must hold printable characters")
 			}
 			out, met, err := s.add(ctx, d, in.ID, in.Body.Name)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/owner"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -293,7 +294,7 @@ func clean(field string, names []string) ([]string, error) {
 	out := make([]string, len(names))
 	var bad []fault.Field
 	for i, name := range names {
-		if out[i] = name; !book.Printable(&out[i]) || utf8.RuneCountInString(out[i]) > maxName {
+		if out[i] = name; !naming.Printable(&out[i]) || utf8.RuneCountInString(out[i]) > maxName {
 			bad = append(bad, fault.Field{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("must be 1 to %d printable characters", maxName)})
 		}
 	}

@@ -32,7 +32,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t}
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
-		series.Routes(a, d, nil)
+		series.Routes(a, d, nil, nil)
 		taxonomy.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

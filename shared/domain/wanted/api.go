@@ -12,11 +12,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a series or a book.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // Routes registers the operations on the caller's want-to-read list.
 func Routes(a *httpapi.API, d *db.DB) {
 	op := httpapi.Group{Path: "/api/v1/want-to-read", Tag: "Want to read"}.For(auth.BooksRead)
@@ -56,7 +51,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		{"series", "removeWantedSeries", "Series", "series_id"}, {"books", "removeWantedBook", "Book", "book_id"},
 	} {
 		httpapi.Register(a, op("DELETE", "/"+k.path+"/{id}", k.id, "Remove a "+strings.ToLower(k.what)+" from the caller's want-to-read list, if it is on it"),
-			func(ctx context.Context, in *IDInput) (*httpapi.None, error) {
+			func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 				return nil, remove(ctx, d, k.what, k.column, in.ID)
 			})
 	}

@@ -22,8 +22,8 @@ const at = "/api/v1/want-to-read"
 // routes registers wanted, and the records that show whether something is wanted.
 func routes(a *httpapi.API, d *db.DB) {
 	wanted.Routes(a, d)
-	series.Routes(a, d, nil)
-	book.Routes(a, d, nil)
+	series.Routes(a, d, nil, nil)
+	book.Routes(a, d, nil, nil)
 }
 
 // things creates series and books of a tenant by name: A, B and C with the books a, b and c.

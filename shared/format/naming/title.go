@@ -48,6 +48,14 @@ func Hidden(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
+// Printable trims a single-line text, normalizes it to NFC as scans do, and reports whether it has at least one visible
+// character and none that is Hidden.
+func Printable(text *string) bool {
+	*text = norm.NFC.String(strings.TrimSpace(*text))
+	seen := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) }
+	return strings.ContainsFunc(*text, seen) && !strings.ContainsFunc(*text, Hidden)
+}
+
 // Normalize returns a title in the form for searches: lower case, single spaces, no accents on Latin letters. The marks
 // of other scripts, such as dakuten, have meaning and stay.
 func Normalize(title string) string {

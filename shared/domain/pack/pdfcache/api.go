@@ -13,11 +13,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// IDInput names a book.
-type IDInput struct {
-	ID uuid.UUID `path:"id" format:"uuid"`
-}
-
 // Started is a clean-up by the setting.
 type Started struct {
 	MaxAgeDays int64     `json:"maxAgeDays" doc:"Value of the setting pdf_cache.max_age_days: older pages are removed; 0 means that none are"`
@@ -55,7 +50,7 @@ func Routes(a *httpapi.API, d *db.DB, c Config, added task.Added) {
 	httpapi.Register(a, op("DELETE", "/handles", "closePdfHandles", "Close all open PDF documents; there are never any"),
 		func(context.Context, *struct{}) (*Closed, error) { return &Closed{}, nil })
 	httpapi.Register(a, op("DELETE", "/handles/{id}", "closePdfHandle", "Close the open PDF document of a book; there is never one"),
-		func(ctx context.Context, in *IDInput) (*Closed, error) { return closeOne(ctx, d, in.ID) })
+		func(ctx context.Context, in *httpapi.IDInput) (*Closed, error) { return closeOne(ctx, d, in.ID) })
 	for path, id := range map[string]string{"/pages": "deletePdfPages", "": "deletePdfCache"} {
 		httpapi.Register(a, op("DELETE", path, id, "Delete all cached pages of PDF documents, and wait some seconds for the result"),
 			func(ctx context.Context, _ *struct{}) (*Deleted, error) { return remove(ctx, d, added) })
