@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -19,7 +20,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	total := 0
 	var failures error
 	for key, typ := range map[string]string{setting.BookCoverCron: task.BookCovers, setting.SeriesCoverCron: task.SeriesCovers} {
-		n, err := setting.Due(ctx, system, key, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+		n, err := schedule.Due(ctx, system, key, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 			s := Making(typ, false)
 			s.ID = fresh
 			return task.AddFor(b, s, task.OfAll(), id)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/cronexpr"
@@ -31,9 +32,9 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Due queues the clean-up of exports for every tenant that has had some: by the schedule in the settings and, even if
 // that is off, once after exports were deleted, since their files still exist. It returns the number. Unlike
-// setting.Due it includes tenants with the default schedule. Concurrent calls are safe.
+// schedule.Due it includes tenants with the default schedule. Concurrent calls are safe.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	started, err := setting.EachDue(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
+	started, err := schedule.Each(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, now)
 		if err != nil {
 			err = fmt.Errorf("clean-up of exports of the tenant %s: %w", d.Tenant, err)
@@ -56,17 +57,16 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
 	made, at := d.Cron+" in "+d.Zone, never
 	if d.Cron != "" {
-		schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+		times, err := cronexpr.Parse(d.Cron, d.Zone)
 		if err != nil {
 			return false, err
 		}
-		at = schedule.Next(now)
+		at = times.Next(now)
 	}
 	come := d.Made == made && !d.Next.After(now)
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		// A clean-up locks its task before this row: so must this.
-		if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
-			task.CleanUpExports); err != nil {
+		if err := task.Lock(ctx, tx, task.CleanUpExports); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update export_cleanup set made = $1, next_at = case when $2 or made <> $1 then $3 else next_at end
@@ -74,7 +74,7 @@ func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bo
 		if err != nil || tag.RowsAffected() == 0 || !come && d.Deletions == d.Asked {
 			return err // another scheduler was first, or only the schedule changed
 		}
-		add := setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+		add := schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 			return task.Add(b, task.Spec{ID: fresh, Type: task.CleanUpExports, DedupeKey: task.CleanUpExports}, id)
 		})
 		if started, err = add.In(ctx, tx); err != nil || !started {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -131,7 +132,7 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	var r *row
 	b.Queue(insert, values(l, at, next))
 	if next != nil { // the time zone may have changed
-		setting.FollowAgain(&b, setting.SchedulerZone)
+		schedule.FollowAgain(&b, setting.SchedulerZone)
 	}
 	if scan != nil {
 		if err := scan(&b); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -32,7 +33,7 @@ type dueJob struct {
 // Concurrent calls are safe: the next time is set in the transaction that adds the task.
 func JobsDue(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	settled := settleJobs(ctx, system)
-	started, failures := setting.EachDue(ctx, system, "due jobs", func(d dueJob) (bool, error) {
+	started, failures := schedule.Each(ctx, system, "due jobs", func(d dueJob) (bool, error) {
 		ok, err := d.start(ctx, system, now)
 		if err != nil {
 			err = fmt.Errorf("job %s: %w", d.ID, err)
@@ -62,17 +63,17 @@ var errSecond = errors.New("the job was looked at by another scheduler")
 
 // start computes when the job is next due, and starts it if it is due now.
 func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
-	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+	times, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return false, err
 	}
-	at := schedule.Next(now)
+	at := times.Next(now)
 	if d.Next == nil && d.Since.Before(now) { // an hourly scheduler must not miss what is due before
-		at = schedule.Next(d.Since)
+		at = times.Next(d.Since)
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if d.Next != nil && !d.Next.After(now) {
-			started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+			started, err = schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 				return queueStart(b, nil, d.ID, fresh, nil, id)
 			}).In(ctx, tx)
 			if err != nil {

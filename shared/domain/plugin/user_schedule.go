@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -37,7 +38,7 @@ const usersAtOnce = 200
 // SyncDue starts the sync tasks of the users with autoSync, of plugins whose schedule is due, for every tenant, and
 // returns their number. Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
-	_, failures = setting.EachDue(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
+	_, failures = schedule.Each(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
 		n, err := d.start(ctx, system, now, usersAtOnce)
 		if err != nil { // one plugin's error must not block the others
 			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
@@ -54,7 +55,7 @@ func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, fa
 
 // start starts at most most due tasks in one transaction. Once all are started, it sets when the plugin is next due.
 func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most int) (started int, err error) {
-	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+	times, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +93,7 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most i
 			last = &all[most-1].ID
 		}
 		b.Queue(`update plugin_schedule set after_id = $2, next_at = case when $2::uuid is null then $3 else next_at end
-			where tenant_id = app.tenant() and plugin_id = $1`, d.Plugin, last, schedule.Next(now))
+			where tenant_id = app.tenant() and plugin_id = $1`, d.Plugin, last, times.Next(now))
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -30,7 +32,7 @@ type due struct {
 // while none ran are made once. Concurrent calls are safe: the next time is set in the transaction that queues the
 // poll.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	started, err := setting.EachDue(ctx, system, "release sources that are due", func(s due) (bool, error) {
+	started, err := schedule.Each(ctx, system, "release sources that are due", func(s due) (bool, error) {
 		ok, err := s.queue(ctx, system, now)
 		if err != nil {
 			err = fmt.Errorf("release source %s of the tenant %s: %w", s.ID, s.Tenant, err)
@@ -51,22 +53,21 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 
 // queue computes when the source is next due, and queues its poll unless it is new to the scheduler.
 func (s due) queue(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
-	schedule, err := cronexpr.Parse(s.Cron, s.Zone)
+	times, err := cronexpr.Parse(s.Cron, s.Zone)
 	if err != nil {
 		return false, err
 	}
 	err = system.Tx(db.In(ctx, db.Tenant(s.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		// A poll locks its task before its source: so must this.
-		if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
-			pollKey(s.ID)); err != nil {
+		if err := task.Lock(ctx, tx, pollKey(s.ID)); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update release_source set next_at = $3, next_of = $4
-			where tenant_id = app.tenant() and id = $1 and enabled and next_at is not distinct from $2`, s.ID, s.Next, schedule.Next(now), s.Of)
+			where tenant_id = app.tenant() and id = $1 and enabled and next_at is not distinct from $2`, s.ID, s.Next, times.Next(now), s.Of)
 		if err != nil || tag.RowsAffected() == 0 || !s.Met {
 			return err // another scheduler was first, or it was not due
 		}
-		started, err = setting.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error { return queuePoll(b, s.ID, fresh, id) }).In(ctx, tx)
+		started, err = schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error { return queuePoll(b, s.ID, fresh, id) }).In(ctx, tx)
 		return err
 	})
 	return started && err == nil, err

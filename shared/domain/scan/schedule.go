@@ -12,7 +12,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -41,11 +43,11 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 		return 0, errors.Join(moved, err)
 	}
 	started, err := startAll(ctx, system, all, now, func(d due) (*time.Time, error) {
-		schedule, err := cronexpr.Parse(d.Cron, d.Timezone)
+		times, err := cronexpr.Parse(d.Cron, d.Timezone)
 		if err != nil {
 			return nil, err
 		}
-		next := schedule.Next(now)
+		next := times.Next(now)
 		return &next, nil
 	})
 	return started, errors.Join(moved, err)
@@ -54,7 +56,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 // followZone recomputes the next scans of libraries without their own time zone, after their tenant's zone has changed.
 // Scans already due still run.
 func followZone(ctx context.Context, system *db.DB, now time.Time) error {
-	return setting.Changed(ctx, system, setting.SchedulerZone, func(ctx context.Context, tx pgx.Tx, zone string) error {
+	return schedule.Changed(ctx, system, setting.SchedulerZone, func(ctx context.Context, tx pgx.Tx, zone string) error {
 		rows, err := tx.Query(ctx, `select id, scan_cron from library where tenant_id = app.tenant() and coalesce(scan_timezone, '') = ''
 			and scan_cron is not null and next_scan_at > $1 order by id for update`, now)
 		if err != nil {
@@ -65,12 +67,12 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 		var ids []uuid.UUID
 		var times []time.Time
 		_, err = pgx.ForEachRow(rows, []any{&id, &cron}, func() error {
-			schedule, err := cronexpr.Parse(cron, zone)
+			parsed, err := cronexpr.Parse(cron, zone)
 			if err != nil { // one library's error must not keep the others in the old zone
 				slog.Error("the next scan stays as it was", "library", id, "cron", cron, "zone", zone, "error", err)
 				return nil
 			}
-			ids, times = append(ids, id), append(times, schedule.Next(now))
+			ids, times = append(ids, id), append(times, parsed.Next(now))
 			return nil
 		})
 		if err != nil {
@@ -159,8 +161,7 @@ func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next fun
 				return err
 			}
 			// Start looks for the unfinished scan, whose worker locks it before the library: so must this.
-			if _, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update",
-				dedupeKey(d.ID)); err != nil {
+			if err := task.Lock(ctx, tx, dedupeKey(d.ID)); err != nil {
 				return err
 			}
 			tag, err := tx.Exec(ctx, "update library set next_scan_at = $2 where tenant_id = app.tenant() and id = $1 and next_scan_at <= $3", d.ID, at, now)
@@ -168,17 +169,11 @@ func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next fun
 				return err // another scheduler was first
 			}
 		}
-		var b pgx.Batch
-		var id uuid.UUID
-		fresh := uuid.Must(uuid.NewV7())
-		if err := Start(&b, d.ID, Params{Mode: d.Mode}, fresh, &id); err != nil {
-			return err
-		}
-		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-			return err
-		}
-		started = id == fresh
-		return nil
+		var err error
+		started, err = schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+			return Start(b, d.ID, Params{Mode: d.Mode}, fresh, id)
+		}).In(ctx, tx)
+		return err
 	})
-	return started, err
+	return started && err == nil, err
 }

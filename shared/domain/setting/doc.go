@@ -2,8 +2,8 @@
 // a default and bounds. A key without a row has its default. Every write increments the version and adds a line to the
 // history: who, when, from where and why.
 //
-// Other packages read a setting in their own batch with Value, Bool or Int, and start scheduled work with Due. Changed
-// notifies whatever else depends on a setting.
+// Other packages read a setting in their own batch with Value, Bool or Int. Package schedule starts what a setting
+// schedules.
 //
-// Tables: setting, setting_history, setting_schedule; reads tenant.
+// Tables: setting, setting_history; reads tenant.
 package setting

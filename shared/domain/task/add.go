@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -91,6 +92,13 @@ func (s *Spec) dedupe(target string) *string {
 		key = fmt.Sprintf("%d@%s", s.At.Unix(), key)
 	}
 	return &key
+}
+
+// Lock locks the unfinished task with a DedupeKey, if there is one. A worker locks its task before what it works on, and
+// so must whoever may add the task and writes the same row: otherwise they block each other.
+func Lock(ctx context.Context, tx pgx.Tx, dedupeKey string) error {
+	_, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update", dedupeKey)
+	return err
 }
 
 // AddEach adds the insert of a task per row of a query to the batch. The query has the columns library_id, series_id,

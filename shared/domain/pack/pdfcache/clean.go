@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -35,7 +36,7 @@ func Making(all bool) task.Spec {
 
 // Due queues the clean-up of every tenant that wants it by now, and tells how many.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	n, err := setting.Due(ctx, system, setting.PDFCacheCron, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+	n, err := schedule.Due(ctx, system, setting.PDFCacheCron, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 		s := Making(false)
 		s.ID = fresh
 		return task.Add(b, s, id)

@@ -1,4 +1,4 @@
-package setting
+package schedule
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -26,7 +27,7 @@ type due struct {
 // valid while both are unchanged.
 const (
 	made   = "concat_ws(' ', s.value, z.value)"
-	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + SchedulerZone + "' "
+	ofZone = " left join setting z on z.tenant_id = s.tenant_id and z.key = '" + setting.SchedulerZone + "' "
 )
 
 // Add adds the statement that adds a task with the id fresh; id receives it, or the id of the existing task.
@@ -58,7 +59,7 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add 
 	if err != nil {
 		return 0, fmt.Errorf("forget schedules of %s: %w", key, err)
 	}
-	return EachDue(ctx, system, "what is due by "+key, func(d due) (bool, error) {
+	return Each(ctx, system, "what is due by "+key, func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, key, now, add)
 		if err != nil {
 			err = fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err)
@@ -72,9 +73,9 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add 
 		order by d.next_at nulls last limit 1000`, key, on, now)
 }
 
-// EachDue calls start for each row of a query over all tenants, and returns how many tasks were started. A failure of
+// Each calls start for each row of a query over all tenants, and returns how many tasks were started. A failure of
 // one does not affect the others.
-func EachDue[T any](ctx context.Context, system *db.DB, what string, start func(T) (bool, error), sql string, args ...any) (int, error) {
+func Each[T any](ctx context.Context, system *db.DB, what string, start func(T) (bool, error), sql string, args ...any) (int, error) {
 	rows, err := system.Pool().Query(ctx, sql, args...)
 	if err != nil {
 		return 0, fmt.Errorf("find %s: %w", what, err)
@@ -97,11 +98,11 @@ func EachDue[T any](ctx context.Context, system *db.DB, what string, start func(
 
 // next computes when the schedule is next due, and adds the task if it is due now.
 func (d due) next(ctx context.Context, system *db.DB, key string, now time.Time, add Add) (started bool, err error) {
-	schedule, err := cronexpr.Parse(d.Cron, d.Zone)
+	times, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return false, err
 	}
-	at := schedule.Next(now)
+	at := times.Next(now)
 	err = system.Tx(db.In(ctx, db.Tenant(d.Tenant)), func(ctx context.Context, tx pgx.Tx) error {
 		if !d.Known {
 			_, err := tx.Exec(ctx, `insert into setting_schedule (tenant_id, key, cron, next_at)

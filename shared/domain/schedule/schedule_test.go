@@ -1,4 +1,4 @@
-package setting_test
+package schedule_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/schedule"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -24,7 +24,7 @@ func TestSeveralSchedulersAddOneTask(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	var added, started atomic.Int64
 	due := func() {
-		n, err := setting.Due(context.Background(), d.System, key, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+		n, err := schedule.Due(context.Background(), d.System, key, "", now, func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
 			added.Add(1)
 			db.Value(b, id, "select $1::uuid", fresh)
 			return nil
