@@ -104,7 +104,7 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 		switch {
 		case err == nil:
 		case ctx.Err() == nil && errors.As(err, new(*archive.Undrawn)):
-			res.warn("the cover was not drawn, it will be when somebody asks for it: " + err.Error())
+			res.warn("the cover was not drawn; it is drawn when somebody requests it: " + err.Error())
 		case !errors.As(explain(err), new(*Problem)):
 			return nil, err
 		default:
@@ -178,7 +178,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	}
 	lim := src.reader.Publications.XML.WithDefaults()
 	if found.Size > lim.Bytes {
-		r.warn(fmt.Sprintf("ComicInfo.xml was not read: it has %d bytes, the limit XML_MAX_BYTES is %d", found.Size, lim.Bytes))
+		r.warn(fmt.Sprintf("ComicInfo.xml was not read: it has %d bytes; the limit (XML_MAX_BYTES) is %d", found.Size, lim.Bytes))
 		return nil, nil
 	}
 	var data []byte
@@ -264,7 +264,7 @@ func problemType(k archive.Kind) string {
 
 func message(a *archive.Error) string {
 	if a.Kind == archive.NotArchive {
-		return a.Msg + "; books are ZIP, RAR, 7z and tar archives of images, EPUB and PDF"
+		return a.Msg + "; supported are EPUB, PDF, and ZIP, RAR, 7z and tar archives of images"
 	}
 	return a.Msg
 }

@@ -37,14 +37,14 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	if n := isbn.Parse(gtin, true); n != "" {
 		m.ISBNs = isbnList([]string{n})
 	} else if isbn.Wrong(gtin) {
-		r.warn("GTIN: " + strconv.Quote(cut.Brief(gtin, 60)) + " is no valid ISBN or GTIN")
+		r.warn("GTIN: " + strconv.Quote(cut.Brief(gtin, 60)) + " is not a valid ISBN or GTIN")
 		gtin = ""
 	}
 	links := i.Links()
 	if len(links) > 0 {
 		r.Link = links[0]
 	} else if i.Web != "" {
-		r.warn("Web: " + cut.Brief(i.Web, 60) + " is no http or https address")
+		r.warn("Web: " + cut.Brief(i.Web, 60) + " is not an http or https address")
 	}
 	m.custom("comicinfo", map[string]any{
 		"alternateSeries": i.AlternateSeries, "alternateNumber": i.AlternateNumber, "alternateCount": i.AlternateCount,
@@ -56,7 +56,7 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 	})
 	r.AgeRating = i.MinimumAge()
 	if i.AgeRating != "" && r.AgeRating == nil && !strings.EqualFold(i.AgeRating, "unknown") && !strings.EqualFold(i.AgeRating, "rating pending") {
-		r.warn("AgeRating: " + cut.Brief(i.AgeRating, 60) + " is no rating of ComicInfo 2.1")
+		r.warn("AgeRating: " + cut.Brief(i.AgeRating, 60) + " is not an age rating of ComicInfo 2.1")
 	}
 	for _, t := range []struct{ label, title string }{{"Alternate", i.AlternateSeries}, {"Localized", i.LocalizedSeries}} {
 		if t.title != "" && !strings.EqualFold(t.title, i.Series) {

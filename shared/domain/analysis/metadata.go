@@ -68,7 +68,7 @@ func (r *Result) language(s string) string {
 	}
 	tag := language.Tag(s)
 	if tag == "" {
-		r.warn("the language " + strconv.Quote(cut.Brief(s, 40)) + " is no BCP 47 tag; write ja or pt-BR, for example")
+		r.warn("the language " + strconv.Quote(cut.Brief(s, 40)) + " is not a BCP 47 tag; write, for example, ja or pt-BR")
 	}
 	return tag
 }

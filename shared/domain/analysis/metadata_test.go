@@ -92,8 +92,8 @@ func TestGTIN(t *testing.T) {
 		"978-0-7653-5038-1": `["9780765350381"] {"comicinfo":{"gtin":"978-0-7653-5038-1"}} `,
 		"0-8044-2957-X":     `["080442957X"] {"comicinfo":{"gtin":"0-8044-2957-X"}} `,
 		"759606089246":      ` {"comicinfo":{"gtin":"759606089246"}} `,
-		"978-0-7653-5038-2": ` null GTIN: "978-0-7653-5038-2" is no valid ISBN or GTIN`,
-		"759606089247":      ` null GTIN: "759606089247" is no valid ISBN or GTIN`,
+		"978-0-7653-5038-2": ` null GTIN: "978-0-7653-5038-2" is not a valid ISBN or GTIN`,
+		"759606089247":      ` null GTIN: "759606089247" is not a valid ISBN or GTIN`,
 	} {
 		res := read(t, "a.cbz", testkit.Comic(t, 1, 2, "<GTIN>"+gtin+"</GTIN>"))
 		custom, err := json.Marshal(res.Metadata.Custom)

@@ -52,10 +52,11 @@ func openSource(ctx context.Context, reader *content.Reader, bucket string, list
 	case errors.Is(err, blob.ErrNotFound):
 		return nil, &Problem{Type: "other", Message: "the file could not be opened under its name; rename it without special characters, or check that it is not a broken link", Err: err}
 	case err == nil && (now.Size != listed.Size || changed(listed, now)), errors.Is(err, blob.ErrChanged):
-		return nil, &Problem{Type: "other", Message: "the file is not what the folder lists: it is a link, or it changed while it was read; it is left out until it changes or is tried again",
+		return nil, &Problem{Type: "other", Message: "the file differs from the listing of its folder: it is a link, or it changed while it was read. " +
+			"It is skipped until it changes or is retried",
 			Err: blob.ErrChanged}
 	case errors.Is(err, blob.ErrArchived):
-		return nil, &Problem{Type: "other", Message: "the store has archived the file (S3 Glacier): restore it, then try it again", Err: err}
+		return nil, &Problem{Type: "other", Message: "the store has archived the file (S3 Glacier): restore it, then retry it", Err: err}
 	case err != nil:
 		return nil, err
 	}

@@ -544,7 +544,7 @@ func TestRootIsGoneMeanwhile(t *testing.T) {
 			{"PATCH", path + "/" + stays, `{"path":"/books/` + folder + `"}`},
 		} {
 			m := admin.Do(c.method, c.path, c.body).Want(400).Map()
-			if m["details"].([]any)[0].(map[string]any)["field"] != "path" || !strings.Contains(m["message"].(string), "no longer below") {
+			if m["details"].([]any)[0].(map[string]any)["field"] != "path" || !strings.Contains(m["message"].(string), "no longer in a folder") {
 				t.Errorf("%s %s: %v", c.method, c.body, m)
 			}
 			f.DB.Exec(t, "insert into library_root (tenant_id, path, bucket) values ($1, '/books', 'bucket') on conflict (tenant_id, path) do update set bucket = 'bucket'", f.One)

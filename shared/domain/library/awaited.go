@@ -40,16 +40,19 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	if err := d.Run(ctx, &b); err != nil || at == nil {
 		return err
 	}
-	const these = "the files of books that people have read, edited or chosen in this one"
+	const these = "files of books in this library that people have read, edited or chosen"
 	switch {
 	case at.Scanned:
-		return fault.New(fault.Conflict, "A scan of the library %s is waiting or running, which may find "+these+"; delete this one when it has ended or is cancelled", at.Name)
+		return fault.New(fault.Conflict, "A scan of the library %s is pending or running and may find "+these+"; delete this library after the scan ends, "+
+			"or cancel the scan", at.Name)
 	case at.Reads:
-		return fault.New(fault.Conflict, "New files of the library %s are being read, which may be "+these+"; delete this one when they are", at.Name)
+		return fault.New(fault.Conflict, "The library %s has new files that are not read yet and may be "+these+"; delete this library after they are read", at.Name)
 	case at.KeptOut:
-		return fault.New(fault.Conflict, "The limit of books has kept files out of the library %s, which may be "+these+"; make room and scan that first: some folders of this one that are excluded (excludedPatterns) do not count once it was scanned, and nothing is lost by that", at.Name)
+		return fault.New(fault.Conflict, "The limit of books kept files out of the library %s that may be "+these+"; make room and scan that library first. "+
+			"To make room, exclude some folders of this library (excludedPatterns) and scan it: their books do not count and are not lost", at.Name)
 	}
-	return fault.New(fault.Conflict, "Folders of the library %s could not be listed, where "+these+" may be; make them readable, rename or exclude them, and scan that first", at.Name)
+	return fault.New(fault.Conflict, "Folders of the library %s could not be listed and may have "+these+"; make them readable, rename or exclude them, "+
+		"and scan that library first", at.Name)
 }
 
 // unfinished selects the pending and running tasks of library m.

@@ -36,15 +36,15 @@ func TestDeletionAwaitsTheOtherLibrary(t *testing.T) {
 		other []string // state of the other library
 		says  string   // empty if the library may be deleted
 	}{
-		"it is scanned":                               {[]string{scans}, "A scan of the library new is waiting or running"},
+		"it is scanned":                               {[]string{scans}, "A scan of the library new is pending or running"},
 		"it has been scanned":                         {[]string{scans, ends}, ""},
 		"it is to be scanned in an hour":              {[]string{later}, ""},
-		"its new files are read":                      {[]string{unread, analyses}, "New files of the library new are being read"},
+		"its new files are read":                      {[]string{unread, analyses}, "The library new has new files that are not read yet"},
 		"its new files are read, and of another size": {[]string{unread, larger, analyses}, ""},
 		"its files are read again":                    {[]string{analyses}, ""},
 		"new files of it could not be read":           {[]string{unread, analyses, ends}, ""},
 		"the limit keeps files out":                   {[]string{refuses}, ""}, // it is deleted to make room
-		"the limit keeps files out, and one is gone":  {[]string{refuses, missed}, "; make room and scan that first: some folders of this one that are excluded (excludedPatterns)"},
+		"the limit keeps files out, and one is gone":  {[]string{refuses, missed}, "; make room and scan that library first. To make room, exclude some folders of this library (excludedPatterns)"},
 		"there is room again":                         {[]string{refuses, missed, room}, ""},
 		"a folder cannot be listed":                   {[]string{closed}, ""},
 		"a folder cannot be listed, and one is gone":  {[]string{closed, missed}, "Folders of the library new could not be listed"},

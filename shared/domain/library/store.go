@@ -173,7 +173,8 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		}
 		old := *r.library()
 		if at != nil && at.Path != old.Path && busy {
-			return fault.New(fault.Conflict, "The library cannot go to another path while a scan or another task of it waits or runs: cancel it or let it finish")
+			return fault.New(fault.Conflict, "The path cannot change while a scan or another task of the library is pending or running: "+
+				"cancel the task or let it finish")
 		}
 		l := old
 		if err := fn(&l); err != nil {
@@ -232,7 +233,7 @@ const (
 )
 
 var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
-	Message: "The library is too large to be deleted at once; delete it again to go on with what is left"}
+	Message: "The library is too large to delete in one request; delete it again to continue"}
 
 // remove deletes a library with everything in it; found is false if there is none. A large library is deleted in
 // several transactions. If it stops in between, by an error or at end, the library stays inactive and the next call
@@ -294,7 +295,7 @@ func (c cancelled) events(library uuid.UUID) []events.Event {
 func named(err error, name string) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "23502" && pg.ColumnName == "bucket" {
-		return fault.Invalid("path", "is no longer below a folder that this server may read; GET /api/v1/filesystem/drives lists them")
+		return fault.Invalid("path", "is no longer in a folder that this server may read; GET /api/v1/filesystem/drives lists them")
 	}
 	if db.Conflict(err, "library_name") {
 		return &fault.Error{Code: fault.Conflict, Message: "There is already a library named " + name,

@@ -42,7 +42,7 @@ func check(l *Library) []fault.Field {
 	}
 	for _, f := range l.AllowedFormats {
 		if !slices.Contains(formats, strings.ToUpper(f)) {
-			add("allowedFormats", "%q is no format of books; use %s", f, strings.Join(formats, ", "))
+			add("allowedFormats", "%q is not a book format; use %s", f, strings.Join(formats, ", "))
 		}
 	}
 	l.AllowedFormats = upper(l.AllowedFormats)
@@ -134,7 +134,7 @@ func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 	}
 	next := schedule.Next(now)
 	if next.IsZero() {
-		return nil, fault.Invalid("scanningConfig.cronSchedule", "names no time in the years to come")
+		return nil, fault.Invalid("scanningConfig.cronSchedule", "has no date in the coming years")
 	}
 	return &next, nil
 }

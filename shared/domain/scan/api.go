@@ -160,10 +160,11 @@ func held(ctx context.Context, d *db.DB, library uuid.UUID) (Params, error) {
 	case s == nil:
 		return Params{}, fault.New(fault.NotFound, "The library does not exist or was never scanned")
 	case s.RemovalsHeld == 0 || s.Status != task.Failed:
-		return Params{}, fault.New(fault.Conflict, "The last scan of this library did not stop for a confirmation; start a scan")
+		return Params{}, fault.New(fault.Conflict, "The last scan of this library needs no confirmation; start a scan")
 	}
 	if s.FilesTotal == 0 && s.Path == "" {
-		return Params{}, fault.New(fault.Conflict, "The last scan found no books at all, which no confirmation removes: see that the folder is there, or delete the library")
+		return Params{}, fault.New(fault.Conflict,
+			"The last scan found no books at all, and a confirmation cannot remove all books of a library: check that the folder exists, or delete the library")
 	}
 	return Params{Mode: s.Mode, Path: s.Path, Removals: int(s.RemovalsHeld)}, nil
 }

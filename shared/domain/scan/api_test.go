@@ -157,7 +157,7 @@ func TestPurgeByRequest(t *testing.T) {
 	library, series := "/api/v1/libraries/"+r.library.String(), "/api/v1/series/"+r.series.String()
 	for _, path := range []string{library, series} {
 		first := r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Map()
-		if first["message"] != "Books whose files are gone (1) will be removed for good" {
+		if first["message"] != "Books whose files are gone (1) will be deleted permanently" {
 			t.Errorf("%v", first)
 		}
 		if again := r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Map(); again["taskId"] != first["taskId"] {
@@ -172,7 +172,7 @@ func TestPurgeByRequest(t *testing.T) {
 	r.exec("update task set status = 'completed'")
 	for _, c := range []struct{ is, says string }{
 		{"files_refused = 0", ""},
-		{"files_refused = 1", "The limit of books has kept files out"},
+		{"files_refused = 1", "The limit of books kept files out"},
 		{"files_refused = 0, unlisted = 1", "Folders of the library L could not be listed"},
 	} {
 		r.exec("update scan set " + c.is)
@@ -192,7 +192,7 @@ func TestPurgeByRequest(t *testing.T) {
 		values ($1, $2, 'M', 's3://c', 'c', '', 'series_volume', 'filename', 'file_order')`, r.tenant, other)
 	r.exec("update scan set library_id = $1", other)
 	for _, path := range []string{library, series} {
-		if got := string(r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Body); !strings.Contains(got, "(1) will be removed for good, but those that people have read, edited or chosen") {
+		if got := string(r.maintainer.Do("DELETE", path+"/purge-deleted", nil).Want(200).Body); !strings.Contains(got, "(1) will be deleted permanently, except books that people have read, edited or chosen") {
 			t.Error(got)
 		}
 	}

@@ -89,16 +89,19 @@ func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, seri
 	case at == nil:
 		return nil, fault.Missing("Library")
 	case at.Unfinished:
-		return nil, fault.New(fault.Conflict, "A scan of this library is waiting or running, which may find the files in other places; purge when it has ended")
+		return nil, fault.New(fault.Conflict, "A scan of this library is pending or running and may find the files in other places; purge after it ends")
 	case at.KeptOut:
-		return nil, fault.New(fault.Conflict, "The limit of books has kept files out of this library, which may be those of books that would be removed, under other names; make room, scan, and purge then")
+		return nil, fault.New(fault.Conflict, "The limit of books kept files out of this library, and they may belong to books that would be removed; "+
+			"make room, scan, and then purge")
 	case at.Unlisted:
-		return nil, fault.New(fault.Conflict, "Folders of the library %s could not be listed, where the files of books that would be removed may be; the scan names them among its errors: make them readable, rename or exclude them, scan, and purge then", at.Name)
+		return nil, fault.New(fault.Conflict, "Folders of the library %s could not be listed and may contain files of books that would be removed; "+
+			"the scan's errors name them. Make them readable, rename or exclude them, scan, and then purge", at.Name)
 	}
 	var b pgx.Batch
-	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be removed for good", at.Books)}
+	out := task.Started{Message: fmt.Sprintf("Books whose files are gone (%d) will be deleted permanently", at.Books)}
 	if at.Books > 0 && at.Elsewhere {
-		out.Message += ", but those that people have read, edited or chosen: the limit of books keeps files out of another library, or a folder of it could not be listed, where theirs may be"
+		out.Message += ", except books that people have read, edited or chosen: their files may be in another library that is not fully scanned, " +
+			"because of the limit of books or a folder that cannot be listed"
 	}
 	spec := purge(at.LibraryID, series, PurgeParams{})
 	for _, change := range as {

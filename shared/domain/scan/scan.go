@@ -91,7 +91,8 @@ func (p Params) Check() error {
 		return fault.Invalid("mode", "must be normal or deep")
 	}
 	if p.Path != "" && (len(p.Path) > MaxPath || path.Clean("/"+p.Path) != "/"+p.Path || strings.ContainsRune(p.Path, 0) || !utf8.ValidString(p.Path)) {
-		return fault.Invalid("path", "must be a folder below the library's root, as in Marvel/Daredevil: without a slash at its ends, and at most %d bytes", MaxPath)
+		return fault.Invalid("path", "must be a folder below the library's root, such as Marvel/Daredevil, without a slash at the start or end, at most %d bytes",
+			MaxPath)
 	}
 	return nil
 }

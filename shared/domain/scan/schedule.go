@@ -69,7 +69,7 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 		_, err = pgx.ForEachRow(rows, []any{&id, &cron}, func() error {
 			parsed, err := cronexpr.Parse(cron, zone)
 			if err != nil { // one library's error must not keep the others in the old zone
-				slog.Error("the next scan stays as it was", "library", id, "cron", cron, "zone", zone, "error", err)
+				slog.Error("cannot compute the next scan of a library; its time is unchanged", "library", id, "cron", cron, "zone", zone, "error", err)
 				return nil
 			}
 			ids, times = append(ids, id), append(times, parsed.Next(now))

@@ -39,7 +39,7 @@ const (
 // Ended is Settle for the worker that has ended the scan; failures are left to All.
 func (s *Settler) Ended(ctx context.Context, tenant, id uuid.UUID) {
 	if err := s.Settle(context.WithoutCancel(ctx), tenant, id); err != nil {
-		slog.Error("cannot settle a scan that has ended; the scheduler will", "tenant", tenant, "scan", id, "error", err)
+		slog.Error("cannot settle an ended scan; the scheduler settles it later", "tenant", tenant, "scan", id, "error", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *config) unknown() (bad []fault.Field) {
 	for _, name := range slices.Sorted(maps.Keys(c.members)) {
 		is := func(known string) bool { return name == known || name == snake(known) }
 		if !slices.ContainsFunc(c.asked, is) && !slices.ContainsFunc(memberNames, is) && !slices.ContainsFunc(otherNames, is) {
-			bad = append(bad, fault.Field{Field: fmt.Sprintf("%s.%.60s", c.field, name), Message: "is not known here; use " + strings.Join(c.asked, ", ")})
+			bad = append(bad, fault.Field{Field: fmt.Sprintf("%s.%.60s", c.field, name), Message: "is unknown; use " + strings.Join(c.asked, ", ")})
 		}
 	}
 	return bad
@@ -106,7 +106,7 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 		return nil, err
 	}
 	if n := steps(tree); n > maxSteps {
-		return nil, fmt.Errorf("with its repetitions written out it has %d steps; the limit is %d", n, maxSteps)
+		return nil, fmt.Errorf("it has %d steps with its repetitions expanded; the limit is %d", n, maxSteps)
 	}
 	return regexp.Compile(pattern)
 }
@@ -155,7 +155,7 @@ func (c *config) template(name, value string, known []string) {
 			found = found || k == m[1]
 		}
 		if !found {
-			c.fail(name, "{%s} has no value here; use {%s}", m[1], strings.Join(known, "}, {"))
+			c.fail(name, "{%s} is not a placeholder here; use {%s}", m[1], strings.Join(known, "}, {"))
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 		var err error
 		if at.Killed[b.ID] >= cmp.Or(s.Kills, defaultKills) {
 			err = s.record(ctx, h, []analyzed{{bookRow: b, problem: &analysis.Problem{Type: "killed",
-				Message: "reading the file ended the program twice; perhaps it needs more memory than there is. It is left out until it changes or is tried again"}}})
+				Message: "reading the file crashed the worker twice, perhaps because it needs too much memory. It is skipped until it changes or is retried"}}})
 		} else {
 			p, err = s.analyzeSuspect(ctx, h, b, at)
 		}

@@ -91,12 +91,12 @@ type analysisPlace struct {
 func (s *Scanner) AnalyzeBooks(ctx context.Context, h task.Held) (any, error) {
 	var p analyzeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+		return nil, fmt.Errorf("read parameters of the analysis: %w", err)
 	}
 	out, err := s.analyzeBooks(ctx, h, p)
 	if err != nil && !p.Counted && h.ParentID != nil && ctx.Err() == nil && h.Last(err) {
 		if e := s.tellUnread(ctx, h, p, err); e != nil {
-			slog.Error("cannot tell the scan what was not read", "scan", h.ParentID, "task", h.ID, "error", e)
+			slog.Error("cannot record unread files in the scan", "scan", h.ParentID, "task", h.ID, "error", e)
 		}
 	}
 	return out, err
@@ -124,7 +124,7 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 		OnlyNew bool `json:"onlyNew"`
 	}
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+		return nil, fmt.Errorf("read parameters of the analysis: %w", err)
 	}
 	return s.analyze(ctx, h, "b.series_id = $1"+open, h.SeriesID, !p.OnlyNew)
 }
@@ -206,7 +206,8 @@ type partly struct {
 }
 
 // closed is the problem of a file that the store lists but never opens.
-const closed = "the file cannot be opened: check its permissions; a link that leads out of the library is not followed. It is left out until it changes or is tried again"
+const closed = "the file cannot be opened: check its permissions. Links that lead out of the library are not followed. " +
+	"The file is skipped until it changes or is retried"
 
 // unread counts books, or files beside them, that could not be read for external reasons, with the first one and its
 // reason.
@@ -284,7 +285,7 @@ func tellUncovered(h task.Held, found []analyzed) {
 		}
 	}
 	if n > 0 {
-		slog.Warn("covers not stored; each is made when it is first looked at", "covers", n, "task", h.ID, "tenant", h.Tenant, "error", first)
+		slog.Warn("cannot store covers; each is made on its first request", "covers", n, "task", h.ID, "tenant", h.Tenant, "error", first)
 	}
 }
 
@@ -375,7 +376,7 @@ func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err erro
 	defer func() {
 		if p := recover(); p != nil { // one file must not fail the whole batch
 			slog.Error("analysis panicked", "book", b.ID, "key", b.Key, "panic", fmt.Sprint(p))
-			a.problem, err = &analysis.Problem{Type: "other", Message: "the file made the analysis fail; please report it"}, nil
+			a.problem, err = &analysis.Problem{Type: "other", Message: "the analysis of the file crashed; please report it"}, nil
 		}
 	}()
 	listed := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}

@@ -31,7 +31,7 @@ func (s *Scanner) AnalyzeLibrary(ctx context.Context, h task.Held) (any, error) 
 		OnlyNew bool `json:"onlyNew"`
 	}
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the analysis: %w", err)
+		return nil, fmt.Errorf("read parameters of the analysis: %w", err)
 	}
 	var at libraryPlace
 	if err := h.Resume(&at); err != nil {

@@ -30,13 +30,15 @@ func (s *run) guard(ctx context.Context) error {
 		if held, err := s.held(ctx, s.params.Path); held || err != nil {
 			return err
 		}
-		return fault.Invalid("path", "%q holds no books and held none: check its spelling, in which upper and lower case count, and what allowedFormats and excludedPatterns leave%s", s.params.Path, filesystem.Accents(s.params.Path))
+		return fault.Invalid("path", "%q contains no books, and the library has none there: check its spelling and case, allowedFormats and excludedPatterns%s",
+			s.params.Path, filesystem.Accents(s.params.Path))
 	case gone == 0:
 		return nil
 	}
 	if s.at.Listed == 0 && (s.params.Path == "" || gone > s.params.Removals) {
-		return s.hold(ctx, gone, "%s lists no books at all although there are %d: nothing was removed. Check that the folder is there and mounted, and what allowedFormats and excludedPatterns leave; "+
-			"if the books are really gone, delete the library, or for one folder of it confirm with POST /api/v1/libraries/%s/scan/confirm",
+		return s.hold(ctx, gone, "%s now lists no books, but the library has %d there: nothing was removed. "+
+			"Check that the folder exists and is mounted, and check allowedFormats and excludedPatterns; "+
+			"if the books are really gone, delete the library or, for one folder of it, confirm with POST /api/v1/libraries/%s/scan/confirm",
 			s.shownPath(), gone, s.library.ID)
 	}
 	if gone < guardLeast || gone <= s.params.Removals {
@@ -66,9 +68,10 @@ func (s *run) guard(ctx context.Context) error {
 	if gone -= elsewhere; gone < guardLeast || gone <= s.params.Removals || gone*2 <= before {
 		return nil
 	}
-	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. Check that %s is whole and mounted; "+
-		"if the files were renamed and changed at once, scan again when what is new has been read; "+
-		"if the books are really gone, an administrator confirms it with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.shownPath(), s.library.ID)
+	return s.hold(ctx, gone, "The scan would remove %d of the %d books of this library, more than half: nothing was removed. "+
+		"Check that %s is complete and mounted; "+
+		"if files were renamed and changed at the same time, scan again after the new files have been read; "+
+		"if the books are really gone, an administrator can confirm this with POST /api/v1/libraries/%s/scan/confirm", gone, before, s.shownPath(), s.library.ID)
 }
 
 // held reports whether a folder has ever had a book.

@@ -151,7 +151,7 @@ func TestScanOfOneFolder(t *testing.T) {
 	}
 	// A missing folder needs confirmation, since it may not be mounted.
 	r.removeAll("A/B")
-	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 || !strings.HasPrefix(*res.Failure, "/books/A/B lists no books at all although there are 2: ") {
+	if res := r.scanWith(scan.Params{Mode: "normal", Path: "A/B"}); res.Status != "failed" || res.Held != 2 || !strings.HasPrefix(*res.Failure, "/books/A/B now lists no books, but the library has 2 there: ") {
 		t.Errorf("%+v", res)
 	}
 	for _, deleted := range []int64{2, 0} { // the second scan has nothing to do
@@ -164,7 +164,7 @@ func TestScanOfOneFolder(t *testing.T) {
 		if res.Status != "failed" || res.Held != 0 {
 			t.Errorf("%s: %+v", nothing, res)
 		}
-		if accents := strings.Contains(*res.Failure, "letters with accents may be stored in another form"); accents != (nothing == "\u00c9luard") {
+		if accents := strings.Contains(*res.Failure, "names with accents may be stored in another form"); accents != (nothing == "\u00c9luard") {
 			t.Errorf("%s: %s", nothing, *res.Failure)
 		}
 	}

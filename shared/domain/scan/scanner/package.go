@@ -121,7 +121,7 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 	case o.Size == 0:
 		return nil, name + " is empty", nil
 	case o.Size > limit:
-		return nil, fmt.Sprintf("%s was not read: it has %d bytes, the limit is %d", name, o.Size, limit), nil
+		return nil, fmt.Sprintf("%s was not read: it has %d bytes; the limit is %d", name, o.Size, limit), nil
 	}
 	data, err = store.ReadRange(ctx, bucket, o, 0, o.Size)
 	if err != nil {
@@ -131,7 +131,7 @@ func readSidecar(ctx context.Context, store *blob.Store, bucket string, o blob.O
 	case blob.Lost(err):
 		return nil, name + " changed while it was read; scan again", nil
 	case errors.Is(err, blob.ErrDenied), errors.Is(err, blob.ErrClosed):
-		return nil, name + " may not be read: check its permissions", nil
+		return nil, name + " cannot be read: check its permissions", nil
 	case errors.Is(err, blob.ErrArchived):
 		return nil, name + " was not read: the store has archived it (S3 Glacier)", nil
 	}

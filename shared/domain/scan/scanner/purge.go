@@ -29,19 +29,20 @@ type Purged struct {
 
 // keeps are, in SQL, why a purge of library $1, one that nobody has asked for where $3 is true, keeps book k for now.
 var keeps = []struct{ when, why string }{
-	{scan.KeptOut("$1"), "the limit of books keeps files out of the library, which may be theirs"},
-	{scan.Unlisted("$1"), "folders of the library could not be listed, where their files may be"},
+	{scan.KeptOut("$1"), "the limit of books keeps files out of the library that may be theirs"},
+	{scan.Unlisted("$1"), "their files may be in folders of the library that could not be listed"},
 	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverRead + `)`,
-		"files of the same size were not read yet, which may be theirs"},
+		"files of the same size have not been read yet and may be theirs"},
 	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverRead + `) and ` + follow.ReadOrEdited("k") + `)`,
-		"people have read or edited them, and files of the library were not read yet, which may be theirs"},
+		"people have read or edited them, and files of the library have not been read yet and may be theirs"},
 	{`exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)`,
-		"a scan of another library that has found their files has not ended"},
+		"a scan of another library has found their files and has not ended"},
 	{`(` + scan.UnseenElsewhere("$1") + ` and ` + follow.Chosen + `)`,
-		"people have read, edited or chosen them, and the limit of books keeps files out of another library, or a folder of it could not be listed, where theirs may be"},
+		"people have read, edited or chosen them, and their files may be in another library that is not fully scanned, " +
+			"because of the limit of books or a folder that cannot be listed"},
 	{`($3 and k.deleted_at >= ` + lookedElsewhere + ` and ` + follow.Kept + `)`,
-		"more than their files would be gone with them, and another library was not scanned whole since, where their files may be"},
+		"more than their files would be lost with them, and their files may be in another library that has not been fully scanned since"},
 }
 
 // Purge handles purge_deleted tasks: it permanently deletes the books marked deleted, with their progress, and the
@@ -55,7 +56,7 @@ var keeps = []struct{ when, why string }{
 func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 	var p scan.PurgeParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the purge: %w", err)
+		return nil, fmt.Errorf("read parameters of the purge: %w", err)
 	}
 	var done Purged
 	if err := h.Resume(&done); err != nil {
@@ -115,7 +116,7 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	}
 	s.Publish(ctx, h.Tenant, append(out, follow.Events(heirs)...)...)
 	if unfinished {
-		return 0, 0, fault.New(fault.Conflict, "A scan of the library has begun, which may find the files in other places; purge when it has ended")
+		return 0, 0, fault.New(fault.Conflict, "A scan of the library has started and may find the files in other places; purge after it ends")
 	}
 	return len(books), len(series), nil
 }

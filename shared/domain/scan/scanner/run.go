@@ -113,7 +113,8 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	defer cancel()
 	out, err := r.scan(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errLong) {
-		return nil, fault.Wrap(err, fault.Conflict, "The scan was given up after %d minutes (setting scanner.scan_timeout_minutes). What it has found stays; allow it more time, or find out why the store is slow", r.minutes)
+		return nil, fault.Wrap(err, fault.Conflict, "The scan was stopped after %d minutes (setting scanner.scan_timeout_minutes). What it found is kept. "+
+			"Raise the setting, or find out why the store is slow", r.minutes)
 	}
 	return out, err
 }
@@ -158,7 +159,7 @@ func (s *run) scan(ctx context.Context) (any, error) {
 func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	var p scan.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the scan: %w", err)
+		return nil, fmt.Errorf("read parameters of the scan: %w", err)
 	}
 	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, params: p, touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
@@ -236,7 +237,7 @@ func (s *run) unlinked(ctx context.Context) error {
 	if len(folders)+len(objects) == 0 { // gone, and so are its books
 		return nil
 	}
-	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which is not followed: nothing was changed. Make a library of the "+
+	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which Longbox does not follow: nothing was changed. Create a library for the "+
 		"folder that the link leads to", s.shownPath())
 }
 
@@ -386,14 +387,18 @@ func (s *run) explain(err error) error {
 		for _, folder := range many.Folders[:min(len(many.Folders), 5)] {
 			first = append(first, clip(strings.TrimPrefix(folder, s.library.Prefix), 200))
 		}
-		return fault.Wrap(err, fault.Unavailable, "More than %d folders of %s cannot be listed, among them %s: they may not be readable, their names may be no UTF-8, or the storage is in trouble. "+
-			"Nothing was removed; a scan is tried three times", len(many.Folders), s.library.Path, strings.Join(first, ", "))
+		return fault.Wrap(err, fault.Unavailable,
+			"More than %d folders of %s cannot be listed, among them %s: check their permissions, that their names are UTF-8, and that the storage works. "+
+				"Nothing was removed; Longbox tries a scan three times", len(many.Folders), s.library.Path, strings.Join(first, ", "))
 	case errors.Is(err, blob.ErrNotFound):
-		return fault.Wrap(err, fault.Conflict, "%s is not there: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", s.library.Path)
+		return fault.Wrap(err, fault.Conflict,
+			"%s was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", s.library.Path)
 	case errors.Is(err, blob.ErrDenied):
-		return fault.Wrap(err, fault.Conflict, "%s may not be listed: check the permissions of the folder or bucket. Nothing was removed", s.library.Path)
+		return fault.Wrap(err, fault.Conflict, "%s cannot be listed, because access is denied: check the permissions of the folder or bucket. Nothing was removed",
+			s.library.Path)
 	case blob.Unreachable(err):
-		return fault.Wrap(err, fault.Unavailable, "%s cannot be listed: it may not be readable, or the storage is in trouble. Nothing was removed; a scan is tried three times", s.library.Path)
+		return fault.Wrap(err, fault.Unavailable,
+			"%s cannot be listed: check its permissions, and that the storage works. Nothing was removed; Longbox tries a scan three times", s.library.Path)
 	}
 	return err
 }

@@ -235,7 +235,7 @@ func TestSeriesDocumentWithAnAgeRatingThatIsNotKnown(t *testing.T) {
 		testkit.WriteFile(t, r.folder, c.folder+"/series.json", []byte(`{"metadata": {"publisher": "P", "age_rating": "`+c.age+`"}}`))
 	}
 	r.scanned("normal")
-	want := `A: P, ?, series.json: age_rating: "Mature" is no age rating of ComicInfo and no age` + "\nB: P, ?, \nC: P, ?, \nD: P, 13, "
+	want := `A: P, ?, series.json: age_rating: "Mature" is neither an age nor an age rating of ComicInfo` + "\nB: P, ?, \nC: P, ?, \nD: P, 13, "
 	if got := r.one(`select s.path || ': ' || s.publisher || ', ' || coalesce(s.age_rating::text, '?') || ', ' || coalesce(k.problem, '')
 		from series s join sidecar k on k.about = s.path where s.tenant_id = app.tenant() order by s.path`); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -284,7 +284,7 @@ func TestBrokenSeriesFiles(t *testing.T) {
 	testkit.WriteFile(t, r.folder, "S/poster.png", testkit.JPEG(t, 20, 30, 1))
 	r.scanned("normal")
 	got := r.one("select key || ': ' || coalesce(problem, '') || (document is not null) from sidecar where tenant_id = app.tenant() and not pending order by key")
-	if want := "S/cover.jpg: cover.jpg is no picture that can be shownfalse\nS/poster.png: true\nS/series.json: series.json was not read: "; !strings.HasPrefix(got, want) {
+	if want := "S/cover.jpg: cover.jpg is not an image that can be shownfalse\nS/poster.png: true\nS/series.json: series.json was not read: "; !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -136,8 +136,9 @@ func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, 
 	if one.problem != nil {
 		return err
 	}
-	slog.Error("what was read of a book cannot be stored", "key", one.Key, "library", one.LibraryID, "tenant", h.Tenant, "error", err)
-	one.Result, one.problem = nil, &analysis.Problem{Type: "other", Message: "what was read of the file cannot be stored; the log of the worker has the reason", Err: err}
+	slog.Error("cannot store the analysis of a book", "key", one.Key, "library", one.LibraryID, "tenant", h.Tenant, "error", err)
+	one.Result, one.problem = nil, &analysis.Problem{Type: "other", Message: "the result of the analysis cannot be stored; the worker's log has the reason",
+		Err: err}
 	return s.store(ctx, h, found, sets)
 }
 

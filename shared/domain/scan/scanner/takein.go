@@ -110,7 +110,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 		}
 		says := descriptionOf(m)
 		if says.AgeRating == nil && m.AgeRating != "" && !comicinfo.Unrated(m.AgeRating) {
-			m.Warnings = append(m.Warnings, fmt.Sprintf("age_rating: %.60q is no age rating of ComicInfo and no age", m.AgeRating))
+			m.Warnings = append(m.Warnings, fmt.Sprintf("age_rating: %.60q is neither an age nor an age rating of ComicInfo", m.AgeRating))
 		}
 		for i, w := range m.Warnings {
 			m.Warnings[i] = name + ": " + w
@@ -118,7 +118,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 		return *toJSON(says), strings.Join(m.Warnings, "; "), nil
 	}
 	if !strings.HasPrefix(mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)]), "image/") {
-		return "", name + " is no picture that can be shown", nil
+		return "", name + " is not an image that can be shown", nil
 	}
 	sum := sha256.Sum256(data)
 	fingerprint := hex.EncodeToString(sum[:])
@@ -128,7 +128,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 		case err != nil && ctx.Err() != nil:
 			return "", "", err
 		case err != nil:
-			slog.Warn("cover not stored; it is made when it is first looked at", "series", r.SeriesID, "key", r.Key, "tenant", tenant, "error", err)
+			slog.Warn("cannot store the cover of a series; it is made on its first request", "series", r.SeriesID, "key", r.Key, "tenant", tenant, "error", err)
 		case warning != "":
 			return "", name + ": " + warning, nil
 		}

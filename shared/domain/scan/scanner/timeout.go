@@ -16,7 +16,7 @@ const defaultTimeout = time.Minute
 // grace is how long a timed-out read may take to stop.
 const grace = 2 * time.Second
 
-var errTimeout = errors.New("the file's time is up")
+var errTimeout = errors.New("the time to read the file is up")
 
 // readOne reads a book's file within the time limit. A read that does not stop in time is abandoned: its own limits end
 // it, and its result is ignored.
@@ -45,7 +45,7 @@ func (s *Scanner) readOne(ctx context.Context, b bookRow) (analyzed, error) {
 	}
 	if o.err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		return analyzed{bookRow: b, problem: &analysis.Problem{Type: "timeout", Err: o.err,
-			Message: fmt.Sprintf("reading the file took longer than %s (ANALYSIS_TIMEOUT); it is left out until it changes or is tried again", limit)}}, nil
+			Message: fmt.Sprintf("reading the file took longer than %s (ANALYSIS_TIMEOUT); it is skipped until it changes or is retried", limit)}}, nil
 	}
 	return o.analyzed, o.err
 }

@@ -63,7 +63,7 @@ type nameRow struct {
 func (s *Scanner) ReprocessTitles(ctx context.Context, h task.Held) (any, error) {
 	var p titleParams
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the titles: %w", err)
+		return nil, fmt.Errorf("read parameters of the titles: %w", err)
 	}
 	done := TitleChanges{DryRun: p.DryRun, Results: []TitleChange{}}
 	if err := h.Resume(&done); err != nil {
@@ -190,7 +190,7 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 			SeriesIDs []uuid.UUID `json:"seriesIds"`
 		}
 		if err := json.Unmarshal(h.Params, &p); err != nil {
-			return nil, fmt.Errorf("parameters of the numbering: %w", err)
+			return nil, fmt.Errorf("read parameters of the numbering: %w", err)
 		}
 		return s.renumberEach(ctx, h, p.SeriesIDs)
 	}

@@ -28,12 +28,13 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 	texts := make([]string, len(s.at.Unlisted))
 	for i, folder := range s.at.Unlisted {
 		name := strings.TrimPrefix(folder, s.library.Prefix)
-		texts[i] = clip(name, 400) + " cannot be listed; it may not be readable. Its books stay as they were"
+		texts[i] = clip(name, 400) + " cannot be listed; check its permissions. Its books stay unchanged"
 		switch {
 		case len(name) > scan.MaxPath-utf8.UTFMax: // it was cut, between two characters
-			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is left out until then", clip(name, 400), scan.MaxPath)
+			texts[i] = fmt.Sprintf("%s: the path is longer than %d bytes. Shorten the names of its folders; the file is skipped until then", clip(name, 400),
+				scan.MaxPath)
 		case unclear(name):
-			texts[i] = clip(name, 400) + " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
+			texts[i] = clip(name, 400) + " cannot be listed: its name is not UTF-8 or contains control characters. Rename it"
 		}
 	}
 	slog.Warn("folders of a library cannot be listed", "count", len(texts), "path", s.library.Path, "folders", texts[:min(len(texts), 5)], "tenant", s.tenant)

@@ -65,7 +65,7 @@ func TestFolderThatCannotBeListed(t *testing.T) {
 	}
 	for range 2 {
 		res := r.scan("normal")
-		want := []string{"A/Locked/ cannot be listed; it may not be readable. Its books stay as they were", "Whole/ cannot be listed; it may not be readable. Its books stay as they were"}
+		want := []string{"A/Locked/ cannot be listed; check its permissions. Its books stay unchanged", "Whole/ cannot be listed; check its permissions. Its books stay unchanged"}
 		if res.Status != "completed" || res.Errors != 2 || !slices.Equal(res.Texts, want) {
 			t.Errorf("%+v", res)
 		}
@@ -104,7 +104,7 @@ func TestFolderWithAnUnclearName(t *testing.T) {
 	res := r.scan("normal")
 	want := []string{"Ast\uFFFDrix/", "B/\uFFFD\uFFFD/"}
 	for i := range want {
-		want[i] += " cannot be listed: its name is no UTF-8, or has control characters. Rename it"
+		want[i] += " cannot be listed: its name is not UTF-8 or contains control characters. Rename it"
 	}
 	if keys := values[string](r, "select key from book where tenant_id = app.tenant() order by key"); res.Status != "completed" || !slices.Equal(res.Texts, want) ||
 		strings.Join(keys, " ") != "A/01.cbz B/z/01.cbz Z/01.cbz" {
@@ -160,7 +160,7 @@ func TestPathsThatAreTooLong(t *testing.T) {
 	}
 	for range 2 {
 		res := r.scan("normal")
-		if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.HasSuffix(res.Texts[0], ": the path is longer than 2600 bytes. Shorten the names of its folders; the file is left out until then") {
+		if res.Status != "completed" || res.Errors != 1 || len(res.Texts) != 1 || !strings.HasSuffix(res.Texts[0], ": the path is longer than 2600 bytes. Shorten the names of its folders; the file is skipped until then") {
 			t.Errorf("%+v", res)
 		}
 		if keys := values[string](r, "select key from book where tenant_id = app.tenant()"); !slices.Equal(keys, []string{"A/01.cbz"}) {

@@ -274,7 +274,7 @@ func TestArchivedFiles(t *testing.T) {
 		next.ServeHTTP(w, req)
 	})
 	res := r.scan("normal")
-	if res.Status != "completed" || res.Created != 2 || len(res.Texts) == 0 || !slices.Contains(res.Texts, "S/2.cbz: the store has archived the file (S3 Glacier): restore it, then try it again") {
+	if res.Status != "completed" || res.Created != 2 || len(res.Texts) == 0 || !slices.Contains(res.Texts, "S/2.cbz: the store has archived the file (S3 Glacier): restore it, then retry it") {
 		t.Errorf("%+v", res)
 	}
 	if got := values[string](r, "select key from book where tenant_id = app.tenant() and error_type = 'other'"); !slices.Equal(got, []string{"S/2.cbz"}) {

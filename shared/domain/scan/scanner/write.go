@@ -68,7 +68,7 @@ func (s *run) gather(ctx context.Context, n int) error {
 		if ctx.Err() != nil || db.ErrLost(err) {
 			return err
 		}
-		slog.Warn("no statistics were gathered; until autovacuum does, the scan may be slow", "library", s.library.ID, "error", err)
+		slog.Warn("cannot gather table statistics; the scan may be slow until autovacuum does", "library", s.library.ID, "error", err)
 		gathered = true // try again after the same number
 	}
 	if gathered {
