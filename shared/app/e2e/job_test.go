@@ -61,7 +61,7 @@ func TestJobFillsLibrary(t *testing.T) {
 		task = admin.Do("GET", "/api/v1/tasks/"+id, nil).Want(200).Map()
 		return task["status"] == "completed"
 	})
-	if p := task["progress"].(object); p["current"] != 5.0 || p["total"] != 5.0 || p["message"] != "Asking a plugin for the metadata of the library: 5 of 5, completed" {
+	if p := task["progress"].(object); p["current"] != 5.0 || p["total"] != 5.0 || p["message"] != "Refreshing the library's metadata from a plugin: 5 of 5, completed" {
 		t.Errorf("%v", task)
 	}
 	for _, x := range admin.Do("GET", "/api/v1/series", nil).Want(200).Map()["data"].([]any) {

@@ -34,7 +34,7 @@ func TestDeadScanIsTold(t *testing.T) {
 		if err != nil || len(all) == 0 {
 			t.Fatalf("%s: %v, %v", topic, all, err)
 		}
-		if last := all[len(all)-1].Data; !strings.Contains(last, `"status":"failed"`) || !strings.Contains(last, "stopped answering") {
+		if last := all[len(all)-1].Data; !strings.Contains(last, `"status":"failed"`) || !strings.Contains(last, "stopped responding") {
 			t.Errorf("%s: the last event is %s", topic, last)
 		}
 	}

@@ -344,7 +344,7 @@ func TestDeadLetterQueue(t *testing.T) {
 	r.config = broken
 	cannot := r.worker()
 	for _, want := range []string{"pending, to be sent: no worker could claim it",
-		"failed: Gave up: its message was received 6 times and no worker finished it: no worker could claim it"} {
+		"failed: No worker finished the task: its message was received 6 times: no worker could claim it"} {
 		if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
 			t.Fatal(err)
 		}

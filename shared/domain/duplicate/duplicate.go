@@ -67,9 +67,9 @@ func start(ctx context.Context, d *db.DB) (*task.Started, error) {
 		return nil, err
 	}
 	if id != fresh {
-		return nil, fault.New(fault.Conflict, "Duplicates are being looked for already; wait for the task %s", id)
+		return nil, fault.New(fault.Conflict, "A search for duplicates is already pending or running; wait for task %s", id)
 	}
-	return &task.Started{TaskID: id, Message: "Duplicates are being looked for"}, nil
+	return &task.Started{TaskID: id, Message: "The search for duplicates is queued"}, nil
 }
 
 // Result is the result of the task.

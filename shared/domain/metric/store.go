@@ -134,7 +134,7 @@ func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	tag, err := system.Pool().Exec(ctx, `with kept as materialized (select id, app.task_metrics_since(id) as since from tenant)
 		delete from task_metric m using kept k where m.tenant_id = k.id and m.hour < k.since`)
 	if err != nil {
-		return 0, fmt.Errorf("forget old figures of tasks: %w", err)
+		return 0, fmt.Errorf("delete old task metrics: %w", err)
 	}
 	return tag.RowsAffected(), nil
 }

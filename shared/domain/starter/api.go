@@ -73,9 +73,9 @@ func (s *starter) start(ctx context.Context, in *Body) (*task.Started, error) {
 		case !at.After(time.Now()):
 			in.ScheduledFor = nil
 		case in.TaskType.Type == task.ScanLibrary:
-			return nil, fault.Invalid("scheduledFor", "does nothing for a scan; give the library a cronSchedule")
+			return nil, fault.Invalid("scheduledFor", "is not supported for a scan; set the cronSchedule of the library")
 		case in.TaskType.Type == task.RefreshLibrary:
-			return nil, fault.Invalid("scheduledFor", "does nothing for a job; give it a cronSchedule")
+			return nil, fault.Invalid("scheduledFor", "is not supported for a job; set its cronSchedule")
 		}
 	}
 	var b pgx.Batch
@@ -92,7 +92,7 @@ func (s *starter) start(ctx context.Context, in *Body) (*task.Started, error) {
 		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", needs)
 	}
 	if later >= mostLater {
-		return nil, fault.New(fault.Conflict, "%d tasks are put off already, and there can be no more: cancel some", mostLater)
+		return nil, fault.New(fault.Conflict, "%d tasks are already scheduled for later, the most there can be; cancel some", mostLater)
 	}
 	caller.Permission, caller.SeesAll = needs, all
 	out, err := k.start(ctx, s, in)

@@ -100,7 +100,7 @@ func startAnalysis(ctx context.Context, s *starter, in *Body) (*task.Started, er
 	}
 	out, err := s.add(ctx, in, task.Analysis(id), task.OfNewBook(id))
 	if fault.Is(err, fault.NotFound) {
-		return nil, fault.Invalid("taskType.bookId", "there is no such book that was never analysed; to read one again, force it")
+		return nil, fault.Invalid("taskType.bookId", "there is no such book, or it has already been analysed; to analyse it again, set force")
 	}
 	return out, err
 }
@@ -108,7 +108,7 @@ func startAnalysis(ctx context.Context, s *starter, in *Body) (*task.Started, er
 func startTitles(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
 	t := &in.TaskType
 	if t.SeriesID == nil && t.SeriesIDs == nil && t.LibraryID == nil {
-		return nil, fault.Invalid("taskType.seriesIds", "name the series, or the libraryId of all that are meant")
+		return nil, fault.Invalid("taskType.seriesIds", "is required, unless libraryId selects all series of a library")
 	}
 	return s.add(ctx, in, task.Spec{Type: task.ReprocessTitles, Params: map[string]any{"dryRun": t.DryRun != nil && *t.DryRun}}, t.target())
 }
@@ -119,7 +119,7 @@ func startMatch(ctx context.Context, s *starter, in *Body) (*task.Started, error
 		return nil, err
 	}
 	if len(out.TaskIDs) == 0 { // it has ended meanwhile
-		return nil, fault.New(fault.Conflict, "The task ended before it could be named; see the series")
+		return nil, fault.New(fault.Conflict, "The task ended before its id was known; look at the series")
 	}
 	return &task.Started{TaskID: out.TaskIDs[0], Message: "The task is queued"}, nil
 }
@@ -170,12 +170,12 @@ func (k kind) check(t *TaskType) error {
 	said := t.said()
 	for _, name := range k.needs {
 		if !slices.Contains(said, name) {
-			bad = append(bad, fault.Field{Field: "taskType." + name, Message: "is needed for a task of the type " + t.Type})
+			bad = append(bad, fault.Field{Field: "taskType." + name, Message: "is required for tasks of type " + t.Type})
 		}
 	}
 	for _, name := range said {
 		if !slices.Contains(k.needs, name) && !slices.Contains(k.takes, name) {
-			bad = append(bad, fault.Field{Field: "taskType." + name, Message: "does not belong to a task of the type " + t.Type})
+			bad = append(bad, fault.Field{Field: "taskType." + name, Message: "is not valid for tasks of type " + t.Type})
 		}
 	}
 	return fault.InvalidFields(bad)

@@ -119,7 +119,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-			return &Started{t.ID, "The task will be tried again"}, nil
+			return &Started{t.ID, "The task will be retried"}, nil
 		})
 	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Release a running task from its worker, so that it is pending again", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
@@ -128,7 +128,7 @@ func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
 				return nil, err
 			}
 			if t.Before == Pending {
-				return &Message{"The task is pending already"}, nil
+				return &Message{"The task is already pending"}, nil
 			}
 			publish(ctx, httpapi.TenantOf(ctx).ID, t.events()...)
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)

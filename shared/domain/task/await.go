@@ -52,7 +52,7 @@ func Await(ctx context.Context, d *db.DB, id uuid.UUID) (*Outcome, error) {
 			return nil, err
 		}
 		if o == nil {
-			return nil, fault.New(fault.Conflict, "The task was deleted before it had ended; start it again")
+			return nil, fault.New(fault.Conflict, "The task was deleted before it ended; start it again")
 		}
 		if o.ended() || !time.Now().Before(until) {
 			return o, nil

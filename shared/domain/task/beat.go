@@ -85,7 +85,7 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 		  and (k.type <> 'scan_library' or w.max_scans is null or w.max_scans > (
 		    select count(*) from task s where s.tenant_id = w.id and s.status = 'running' and s.type = 'scan_library'))))`, tenants).Scan(&waiting)
 	if err != nil {
-		return fmt.Errorf("ask which tenants wait: %w", err)
+		return fmt.Errorf("find tenants with waiting tasks: %w", err)
 	}
 	if waiting {
 		longest.pause()

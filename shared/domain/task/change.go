@@ -141,13 +141,13 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	err := d.Run(ctx, &b)
 	switch {
 	case db.Conflict(err, "task_dedupe"):
-		return nil, fault.New(fault.Conflict, "The same work is pending or running already as another task")
+		return nil, fault.New(fault.Conflict, "Another task for the same work is already pending or running")
 	case err != nil:
 		return nil, err
 	case found == nil:
 		return nil, fault.Missing("Task")
 	case found.Before != Failed:
-		return nil, fault.New(fault.BadRequest, "The task is %s; only a failed task can be tried again", found.Before)
+		return nil, fault.New(fault.BadRequest, "The task is %s; only a failed task can be retried", found.Before)
 	}
 	return found, nil
 }

@@ -61,7 +61,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, database *db.DB, tenant uuid.
 func (d *Dispatcher) To(database *db.DB) Added {
 	return func(ctx context.Context, tenant uuid.UUID) {
 		if err := d.Dispatch(ctx, database, tenant); err != nil {
-			slog.Error("tasks were not sent; the scheduler will", "tenant", tenant, "error", err)
+			slog.Error("cannot send tasks; the scheduler sends them later", "tenant", tenant, "error", err)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (r *Runner) fill(ctx context.Context, workers *sync.WaitGroup) int {
 	tasks, err := claim(ctx, r.System, r.Worker, r.Lease, cap(r.slots)-len(r.slots))
 	if err != nil {
 		if ctx.Err() == nil {
-			slog.Error("cannot claim tasks; will try again", "error", err)
+			slog.Error("cannot claim tasks; trying again", "error", err)
 		}
 		return 0
 	}
@@ -49,7 +49,7 @@ func (r *Runner) fill(ctx context.Context, workers *sync.WaitGroup) int {
 		workers.Go(func() {
 			defer func() { <-r.slots }()
 			if err := r.run(ctx, h); err != nil {
-				slog.Error("cannot record the end of the task; its lease will run out", "task", h.ID, "tenant", h.Tenant, "error", err)
+				slog.Error("cannot record the end of a task; its lease expires", "task", h.ID, "tenant", h.Tenant, "error", err)
 			}
 		})
 	}
@@ -79,7 +79,7 @@ func (r *Runner) listen(ctx context.Context, wake chan<- struct{}) {
 			}
 		}()
 		if ctx.Err() == nil {
-			slog.Warn("no notifications of new tasks; polling", "error", err)
+			slog.Warn("cannot listen for new tasks; polling", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(5 * time.Second):

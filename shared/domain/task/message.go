@@ -42,7 +42,7 @@ func (r *Runner) Take(ctx context.Context, body string) error {
 	r.init()
 	m, err := parseMessage(body)
 	if err != nil {
-		slog.Warn("message refused: it names no task", "error", err, "body", cut.Bytes(body, 200))
+		slog.Warn("message dropped: it does not name a task", "error", err, "body", cut.Bytes(body, 200))
 		return nil
 	}
 	select {
@@ -62,9 +62,9 @@ func (r *Runner) Take(ctx context.Context, body string) error {
 	case v == claimed:
 		return r.run(ctx, *h)
 	case v == unknown:
-		slog.Warn("message refused: its tenant has no such task", "tenant", m.Tenant, "task", m.Task)
+		slog.Warn("message dropped: its task does not exist", "tenant", m.Tenant, "task", m.Task)
 	default:
-		slog.Debug("message of a task that cannot be claimed", "tenant", m.Tenant, "task", m.Task, "why", string(v))
+		slog.Debug("message dropped: its task cannot be claimed", "tenant", m.Tenant, "task", m.Task, "why", string(v))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
-		slog.Warn("message refused: it names no task", "error", err, "body", cut.Bytes(body, 200))
+		slog.Warn("message dropped: it does not name a task", "error", err, "body", cut.Bytes(body, 200))
 		return nil
 	}
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
@@ -96,21 +96,21 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return err
 	}
 	if again > 0 {
-		log.Warn("message of the dead-letter queue: no worker could claim the task; it will be sent once more")
+		log.Warn("dead-letter message: no worker could claim the task; the scheduler sends it once more")
 		return nil
 	}
-	reason := fmt.Sprintf("Gave up: its message was received %d times and no worker finished it", receives)
+	reason := fmt.Sprintf("No worker finished the task: its message was received %d times", receives)
 	states, err := fail(ctx, r.System, m.Tenant, m.Task, reason)
 	if err != nil {
 		return err
 	}
 	if len(states) == 0 {
-		log.Info("message of the dead-letter queue: the task has ended, is worked on or does not exist")
+		log.Info("dead-letter message dropped: its task has ended, is running or does not exist")
 		return nil
 	}
 	h, err := find(ctx, r.System, m.Tenant, m.Task)
 	if err != nil || h == nil { // it has failed anyway; only the event is missing
-		log.Error("cannot tell that the task failed", "error", err)
+		log.Error("cannot publish the failure of the task", "error", err)
 		return nil
 	}
 	r.tell(ctx, log, *h, states, &reason)

@@ -14,7 +14,7 @@ type paused struct {
 	wait  time.Duration
 }
 
-func (*paused) Error() string { return "the task stopped at its place, to go on later" }
+func (*paused) Error() string { return "the task is paused and continues later" }
 
 // Paused is the error that a handler returns after Pause told it to stop. The task continues from place (Held.Resume)
 // in another run, and no attempt is counted. A handler must make progress in each run.
@@ -24,7 +24,7 @@ func Paused(place any) error { return Later(place, 0) }
 func Later(place any, wait time.Duration) error {
 	data, err := json.Marshal(place)
 	if err != nil {
-		return fmt.Errorf("place of the task: %w", err)
+		return fmt.Errorf("encode checkpoint: %w", err)
 	}
 	return &paused{data, wait}
 }
@@ -35,7 +35,7 @@ func (h Held) Resume(at any) error {
 		return nil
 	}
 	if err := json.Unmarshal(h.Place, at); err != nil {
-		return fmt.Errorf("place of the task: %w", err)
+		return fmt.Errorf("decode checkpoint: %w", err)
 	}
 	return nil
 }
@@ -65,4 +65,4 @@ func MustPause(ctx context.Context) bool {
 }
 
 // ErrTime is the cause of a context that ended with the invocation.
-var ErrTime = errors.New("the invocation's time was over before the task had stopped")
+var ErrTime = errors.New("the invocation ended before the task stopped")

@@ -17,7 +17,7 @@ import (
 func QueueProgress(b *pgx.Batch, h Held, current, total int64, place any) error {
 	data, err := json.Marshal(place)
 	if err != nil {
-		return fmt.Errorf("place of the task: %w", err)
+		return fmt.Errorf("encode checkpoint: %w", err)
 	}
 	b.Queue("update task set progress_current = $2, progress_total = $3, place = $4 where tenant_id = app.tenant() and id = $1", h.ID, current, total, json.RawMessage(data))
 	return nil
@@ -65,20 +65,20 @@ var doing = map[string]struct{ does, items string }{
 	ReprocessTitles: {"Naming series after their folders", ""},
 	BookCovers:      {"Making covers of books", " covers"},
 	SeriesCovers:    {"Making covers of series", " covers"},
-	KOReaderDigests: {"Finding by what KOReader names books", " books"},
-	PluginAutoMatch: {"Finding a series in what a plugin knows", ""},
+	KOReaderDigests: {"Computing KOReader digests of books", " books"},
+	PluginAutoMatch: {"Matching a series with a plugin", ""},
 
-	UserPluginSync:            {"Bringing reading progress in step with another service", " entries"},
-	UserPluginRecommendations: {"Asking for recommendations", ""},
-	UserPluginDismissal:       {"Taking back a recommendation", ""},
-	PollReleaseSource:         {"Asking a plugin for new releases", ""},
+	UserPluginSync:            {"Syncing reading progress with another service", " entries"},
+	UserPluginRecommendations: {"Requesting recommendations", ""},
+	UserPluginDismissal:       {"Dismissing a recommendation", ""},
+	PollReleaseSource:         {"Checking a source for new releases", ""},
 	TrackSeries:               {"Tracking series", " series"},
-	BackfillTracking:          {"Giving tracked series their titles as aliases", " series"},
-	RefreshLibrary:            {"Asking a plugin for the metadata of the library", ""},
+	BackfillTracking:          {"Adding titles to the aliases of tracked series", " series"},
+	RefreshLibrary:            {"Refreshing the library's metadata from a plugin", ""},
 	ExportSeries:              {"Exporting series and books", " rows"},
 	CleanUpExports:            {"Removing expired exports", ""},
-	CleanUpOrphans:            {"Removing stored pictures that nothing shows any more", ""},
-	CleanUpPDF:                {"Removing stored pages of PDF documents", " books"},
+	CleanUpOrphans:            {"Removing unused stored images", ""},
+	CleanUpPDF:                {"Removing cached pages of PDF documents", " books"},
 }
 
 // describe returns a message for people: what a task does, its progress if it counts, and its end if it does not run

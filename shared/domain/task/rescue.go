@@ -12,7 +12,7 @@ import (
 )
 
 // rescued is the error that a task shows if its worker has died.
-const rescued = "The worker stopped answering while it had the task"
+const rescued = "The worker stopped responding while it ran the task"
 
 // Rescue takes back tasks whose worker has died: to pending while attempts are left, else failed. It also ends the
 // children of cancelled parents. It returns how many changed. Rows that are locked are left for the next round: waiting
@@ -86,7 +86,7 @@ func Forget(ctx context.Context, system *db.DB) (int64, error) {
 		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(
 		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = '`+setting.TaskRetentionDays+`'), $1::integer)`+notLast, setting.Default(setting.TaskRetentionDays))
 	if err != nil {
-		return 0, fmt.Errorf("forget old tasks: %w", err)
+		return 0, fmt.Errorf("delete old tasks: %w", err)
 	}
 	return tag.RowsAffected(), nil
 }

@@ -131,7 +131,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	var data json.RawMessage
 	if err == nil {
 		if data, err = json.Marshal(result); err != nil {
-			err = fmt.Errorf("result: %w", err)
+			err = fmt.Errorf("encode result: %w", err)
 		}
 	}
 	var failure *string
@@ -195,7 +195,7 @@ func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
 	}()
 	handle, ok := r.Handlers[h.Type]
 	if !ok {
-		return nil, fault.New(fault.BadRequest, "No worker knows tasks of type %s", h.Type)
+		return nil, fault.New(fault.BadRequest, "No worker can run tasks of type %s", h.Type)
 	}
 	return handle(ctx, h)
 }

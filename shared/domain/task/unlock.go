@@ -33,7 +33,7 @@ func unlock(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 	case Pending, Running:
 		return found, nil
 	case "waiting":
-		return nil, fault.New(fault.BadRequest, "No worker has the task: it waits for others that it has started; unlock or cancel those")
+		return nil, fault.New(fault.BadRequest, "No worker has the task: it waits for its child tasks; unlock or cancel those")
 	}
 	return nil, fault.New(fault.BadRequest, "The task is %s; only a running task can be unlocked", found.Before)
 }
