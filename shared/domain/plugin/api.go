@@ -203,7 +203,8 @@ func (s *service) stateRoutes(a *httpapi.API) {
 		})
 	for _, c := range []struct{ path, id, summary, set, event, message string }{
 		{path: "/{id}/disable", id: "disablePlugin", summary: "Disable a plugin; it receives no more requests", set: disabling, event: "disabled", message: "The plugin is disabled"},
-		{path: "/{id}/reset", id: "resetPlugin", summary: "Reset the failure state of a plugin; its failures stay listed", set: resetting, event: "updated", message: "The failures are forgotten"},
+		{path: "/{id}/reset", id: "resetPlugin", summary: "Reset the failure state of a plugin; its failures stay listed", set: resetting, event: "updated",
+			message: "The failure state is reset"},
 	} {
 		httpapi.Register(a, administration("POST", c.path, c.id, c.summary), func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			p, err := change(ctx, s.Database, in.ID, c.set)

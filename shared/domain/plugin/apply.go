@@ -114,7 +114,7 @@ func choose(fields []FieldPreview, only []string) *Applied {
 func checkFields(only []string, fields []FieldPreview) error {
 	for i, name := range only {
 		if !slices.ContainsFunc(fields, func(f FieldPreview) bool { return f.Field == name }) {
-			return fault.Invalid(fmt.Sprintf("fields[%d]", i), "must be one of those that a preview has")
+			return fault.Invalid(fmt.Sprintf("fields[%d]", i), "must be a field of a preview")
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (p *Plugin) gives(kind string) error {
 	if p.provides(kind) {
 		return nil
 	}
-	return fault.New(fault.BadRequest, "The plugin %s gives no metadata of a %s", p.Name, kind)
+	return fault.New(fault.BadRequest, "The plugin %s provides no metadata for a %s", p.Name, kind)
 }
 
 // isFor returns why the plugin is not for a library, or nil.
@@ -151,7 +151,7 @@ func (p *Plugin) isFor(library uuid.UUID) error {
 	if p.serves(library) {
 		return nil
 	}
-	return fault.New(fault.BadRequest, "The plugin %s is not for this library", p.Name)
+	return fault.New(fault.BadRequest, "The plugin %s does not serve this library", p.Name)
 }
 
 // about combines gives and isFor.
@@ -265,7 +265,7 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 // roomed marks the cover as skipped if it was not stored.
 func (a *Applied) roomed(picture []byte, kept int64) {
 	if picture != nil && kept == 0 {
-		a.skipCover("There is no room for more covers of plugins")
+		a.skipCover("There is no room for another cover")
 	}
 }
 
@@ -279,7 +279,7 @@ func (r *Runner) picture(ctx context.Context, address string, out *Applied) []by
 	case err != nil:
 		out.skipCover(err.Error())
 	case !cover.IsPicture(answer.Picture):
-		out.skipCover("What lies at its address is no picture")
+		out.skipCover("Its address leads to a file that is not an image")
 	default:
 		return answer.Picture
 	}

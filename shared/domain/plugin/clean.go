@@ -37,7 +37,7 @@ func storable(raw json.RawMessage) (json.RawMessage, *plug.Fault) {
 		err = json.Unmarshal(data, &Manifest{})
 	}
 	if err == nil && depth(v) > maxDepth {
-		err = errors.New("it is too deep")
+		err = errors.New("it is nested too deeply")
 	}
 	if err != nil {
 		return nil, plug.Failed(plug.InitFailed, "The plugin's manifest cannot be used: %v", plug.Misread(err))

@@ -31,7 +31,7 @@ func unmet(raw json.RawMessage, context map[string]any) (*rule, error) {
 	}
 	var c conditions
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, fmt.Errorf("conditions of automatic matching: %w", err)
+		return nil, fmt.Errorf("read conditions of automatic matching: %w", err)
 	}
 	var last *rule
 	for i := range c.Rules {

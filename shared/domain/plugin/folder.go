@@ -55,7 +55,7 @@ func unused(ctx context.Context, system *db.DB, all []plug.Folder) (gone []plug.
 			  and not exists (select from plugin p where p.tenant_id = app.tenant() and p.id = f.id)
 			  and not exists (select from user_plugin u where u.tenant_id = app.tenant() and u.id = f.id)`, some)
 		if err != nil {
-			failures = errors.Join(failures, fmt.Errorf("folders of plugins of the tenant %s: %w", tenant, err))
+			failures = errors.Join(failures, fmt.Errorf("plugin folders of tenant %s: %w", tenant, err))
 		}
 		for _, r := range rows {
 			gone = append(gone, plug.Folder{Tenant: tenant.String(), ID: r.ID.String()})

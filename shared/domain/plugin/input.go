@@ -118,7 +118,7 @@ func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
 	var c check
 	p.DisplayName, p.Description = f.DisplayName.Or(p.DisplayName), f.Description.OrNil(p.Description)
 	if !naming.Printable(&p.DisplayName) {
-		c.add("displayName", "must hold printable characters")
+		c.add("displayName", "must contain visible characters and no control characters")
 	}
 	if p.Description != nil && strings.TrimSpace(*p.Description) == "" {
 		p.Description = nil
@@ -136,7 +136,7 @@ func (f *Fields) apply(p *Plugin, allowed plug.Commands) error {
 			c.add("syncCronSchedule", "%v", err)
 		}
 		if p.PluginType != personal {
-			c.add("syncCronSchedule", "only plugins of the type user synchronise by a schedule")
+			c.add("syncCronSchedule", "is only for plugins of type user")
 		}
 	}
 	return fault.InvalidFields(c.bad)
@@ -147,14 +147,14 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 	p.Command, p.Args = f.Command.Or(p.Command), orNone(f.Args.Or(p.Args))
 	if f.Command.Set && !allowed.Allow(p.Command) {
 		if len(allowed) == 0 {
-			c.add("command", "is not allowed: the operator of this installation allows no plugins (PLUGIN_COMMANDS)")
+			c.add("command", "is not allowed: the operator of this installation allows no commands (PLUGIN_COMMANDS)")
 		} else {
 			c.add("command", "is not allowed; the operator of this installation allows: %s", allowed)
 		}
 	}
 	for i, a := range p.Args {
 		if len(a) > maxArg || strings.ContainsRune(a, 0) {
-			c.add(fmt.Sprintf("args[%d]", i), "must have at most %d bytes and no NUL", maxArg)
+			c.add(fmt.Sprintf("args[%d]", i), "must be at most %d bytes without NUL", maxArg)
 		}
 	}
 	p.WorkingDirectory = f.WorkingDirectory.OrNil(p.WorkingDirectory)
@@ -165,14 +165,14 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 		p.Env = map[string]string{}
 		env := f.Env.Or(Variables{})
 		if env.malformed || len(env.list) > maxVariables {
-			c.add("env", "must be an object of at most %d texts, or a list of {key, value}", maxVariables)
+			c.add("env", "must be an object of at most %d strings, or a list of {key, value}", maxVariables)
 		}
 		for i, v := range env.list {
 			if !plug.AllowEnv(v.Key) || len(v.Key) > maxVariableName {
-				c.add(fmt.Sprintf("env[%d].key", i), "must be at most %d letters, digits and _, and none that changes what a program runs, such as PATH", maxVariableName)
+				c.add(fmt.Sprintf("env[%d].key", i), "must be at most %d letters, digits and _, and must not change what a program runs, as PATH does", maxVariableName)
 			}
 			if v.Value == nil || utf8.RuneCountInString(*v.Value) > maxVariableValue || strings.ContainsRune(*v.Value, 0) {
-				c.add(fmt.Sprintf("env[%d].value", i), "must be a text of at most %d characters without NUL", maxVariableValue)
+				c.add(fmt.Sprintf("env[%d].value", i), "must be a string of at most %d characters without NUL", maxVariableValue)
 				continue
 			}
 			p.Env[v.Key] = *v.Value
@@ -245,7 +245,7 @@ func (f *Fields) matching(p *Plugin, c *check) {
 	if f.InternalConfig.Set {
 		p.SearchResultsLimit = f.InternalConfig.Or(Internal{}).SearchResultsLimit
 		if n := p.SearchResultsLimit; n != nil && *n < 0 {
-			c.add("internalConfig.searchResultsLimit", "must be 0 at least, or null")
+			c.add("internalConfig.searchResultsLimit", "must be at least 0, or null")
 		}
 	}
 }
@@ -261,11 +261,12 @@ func (f *Fields) credentials() (secret []byte, changed bool, err error) {
 	}
 	var texts map[string]string
 	if err := json.Unmarshal(*raw, &texts); err != nil || len(*raw) > maxCredentials {
-		return nil, true, fault.Invalid("credentials", "must be a JSON object of texts of at most %d bytes, or null", maxCredentials)
+		return nil, true, fault.Invalid("credentials", "must be a JSON object of strings of at most %d bytes, or null", maxCredentials)
 	}
 	for k, v := range texts {
 		if !plug.AllowEnv(plug.EnvName(k)) || strings.ContainsRune(v, 0) {
-			return nil, true, fault.Invalid("credentials", "must have names of letters, digits, - and _, none that changes what a program runs, and no NUL; one is %q", k)
+			return nil, true, fault.Invalid("credentials",
+				"must have names of letters, digits, - and _ that do not change what a program runs, and values without NUL; check %q", k)
 		}
 	}
 	if len(texts) == 0 {

@@ -131,15 +131,17 @@ func (c *JobConfig) settle(at string, bad *check) {
 		given *[]string
 		known []string
 		of    string
-	}{{"fieldGroups", &c.FieldGroups, groups, "/library-jobs/metadata-refresh/field-groups lists"}, {"extraFields", &c.ExtraFields, fieldsOf("series"), "a preview of a series has"},
-		{"bookFieldGroups", &c.BookFieldGroups, groups, "/library-jobs/metadata-refresh/field-groups lists"}, {"bookExtraFields", &c.BookExtraFields, fieldsOf("book"), "a preview of a book has"}} {
+	}{{"fieldGroups", &c.FieldGroups, groups, "listed by /library-jobs/metadata-refresh/field-groups"},
+		{"extraFields", &c.ExtraFields, fieldsOf("series"), "in a preview of a series"},
+		{"bookFieldGroups", &c.BookFieldGroups, groups, "listed by /library-jobs/metadata-refresh/field-groups"},
+		{"bookExtraFields", &c.BookExtraFields, fieldsOf("book"), "in a preview of a book"}} {
 		if len(*l.given) > 100 {
 			bad.add(at+"."+l.field, "has %d names; the limit is 100", len(*l.given))
 			continue
 		}
 		for i, name := range *l.given {
 			if !slices.Contains(l.known, name) {
-				bad.add(fmt.Sprintf("%s.%s[%d]", at, l.field, i), "must be one of those that %s", l.of)
+				bad.add(fmt.Sprintf("%s.%s[%d]", at, l.field, i), "must be one of those %s", l.of)
 			}
 		}
 		*l.given = orNone(*l.given)
@@ -195,7 +197,7 @@ func (c *JobChange) check() error {
 func nameOf(name *string, c *JobConfig, bad *check) string {
 	if name != nil && strings.TrimSpace(*name) != "" {
 		if !naming.Printable(name) || utf8.RuneCountInString(*name) > 200 {
-			bad.add("name", "must hold printable characters, 200 at most")
+			bad.add("name", "must be at most 200 printable characters")
 		}
 		return *name
 	}

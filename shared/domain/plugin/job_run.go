@@ -61,11 +61,11 @@ func (r *refreshed) done() int64 {
 
 // message returns the result for people.
 func (r *refreshed) message() string {
-	out := fmt.Sprintf("%d of %d updated, %d as they were", r.Updated, r.done(), r.Unchanged)
+	out := fmt.Sprintf("%d of %d updated, %d unchanged", r.Updated, r.done(), r.Unchanged)
 	for _, c := range []struct {
 		n    int64
 		what string
-	}{{r.NotFound, "not found"}, {r.NoID, "without an id of the plugin"}, {r.RecentlySynced, "looked at recently"}, {r.Failed, "failed"}} {
+	}{{r.NotFound, "not found"}, {r.NoID, "without an id from the plugin"}, {r.RecentlySynced, "recently synced"}, {r.Failed, "failed"}} {
 		if c.n > 0 {
 			out += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -94,7 +94,7 @@ type refresh struct {
 func (r *Runner) Refresh(ctx context.Context, h task.Held) (any, error) {
 	var in jobParams
 	if err := json.Unmarshal(h.Params, &in); err != nil {
-		return nil, fault.New(fault.BadRequest, "The task names no job")
+		return nil, fault.New(fault.BadRequest, "The task does not name a job")
 	}
 	w := &refresh{Runner: r, held: h, job: in.JobID, until: time.Now().Add(runFor)}
 	err := w.begin(ctx)

@@ -59,7 +59,7 @@ const dueSQL = `with due as materialized (
 	order by j.next_run_at nulls first limit 1000`
 
 // errSecond says that another scheduler was first.
-var errSecond = errors.New("the job was looked at by another scheduler")
+var errSecond = errors.New("another scheduler handles the job")
 
 // start computes when the job is next due, and starts it if it is due now.
 func (d *dueJob) start(ctx context.Context, system *db.DB, now time.Time) (started bool, err error) {
@@ -104,7 +104,7 @@ func settleJobs(ctx context.Context, system *db.DB) error {
 		update library_job j set last_run_status = e.status, last_run_message = e.last_error from ended e
 		where j.tenant_id = e.tenant_id and j.id = e.id and j.task_id is not distinct from e.task_id and j.last_run_status in ('pending', 'running')`)
 	if err != nil {
-		return fmt.Errorf("note how jobs ended: %w", err)
+		return fmt.Errorf("record results of jobs: %w", err)
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func checkProvider(p *Plugin, name string, library uuid.UUID) error {
 	case p == nil || p.PluginType != system:
 		return fault.Invalid("config.provider", "there is no plugin %q", name)
 	case !p.serves(library):
-		return fault.Invalid("config.provider", "the plugin %s is not for this library", name)
+		return fault.Invalid("config.provider", "the plugin %s does not serve this library", name)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 		return nil, err
 	}
 	if out == nil {
-		return nil, fault.New(fault.Conflict, "The library has %d jobs already, and can have no more", mostJobs)
+		return nil, fault.New(fault.Conflict, "The library already has %d jobs, the most it can have; delete one first", mostJobs)
 	}
 	return out, nil
 }

@@ -69,7 +69,7 @@ func (r *rig) again(h task.Held) task.Held {
 }
 
 // waits reports whether a task continues later.
-func waits(err error) bool { return err != nil && strings.Contains(err.Error(), "go on later") }
+func waits(err error) bool { return err != nil && strings.Contains(err.Error(), "continues later") }
 
 // counted decodes a result.
 func counted(t *testing.T, result any) map[string]int {
@@ -154,7 +154,7 @@ func TestJobsAreKept(t *testing.T) {
 	for _, config := range []any{5, "x", []int{1}, object{"type": "metadata_refresh", "provider": "test", "field_groups": 5}, object{"type": "metadata_refresh"}, nil} {
 		c.Do("POST", at, object{"cronSchedule": "0 3 * * *", "config": config}).Want(400)
 	}
-	if got := c.Do("POST", at, object{"cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": "elsewhere"}}).Want(400); !strings.Contains(string(got.Body), "not for this library") {
+	if got := c.Do("POST", at, object{"cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": "elsewhere"}}).Want(400); !strings.Contains(string(got.Body), "does not serve this library") {
 		t.Errorf("%s", got.Body)
 	}
 	c.Do("PATCH", job, object{"config": object{"type": "metadata_refresh", "provider": "elsewhere"}}).Want(400)
@@ -242,7 +242,7 @@ func TestJobRefreshesSeries(t *testing.T) {
 		t.Errorf("told %s", told)
 	}
 	m := c.Do("GET", job, nil).Want(200).Map()
-	if m["lastRunStatus"] != "completed" || m["lastRunMessage"] != "1 of 5 updated, 1 as they were, 1 not found, 1 without an id of the plugin, 1 looked at recently" || m["lastRunAt"] == nil {
+	if m["lastRunStatus"] != "completed" || m["lastRunMessage"] != "1 of 5 updated, 1 unchanged, 1 not found, 1 without an id from the plugin, 1 recently synced" || m["lastRunAt"] == nil {
 		t.Errorf("%v", m)
 	}
 	year := func(id uuid.UUID) any {
@@ -523,7 +523,7 @@ func TestJobIsTried(t *testing.T) {
 	first := m["sample"].([]any)[0].(object)
 	if first["seriesId"] != locked.String() || first["seriesName"] != "Locked" || first["bookId"] != nil || fmt.Sprint(first["changes"]) != "map[year:map[after:1999 before:<nil>]]" ||
 		!strings.Contains(fmt.Sprint(first["skipped"]), "map[field:summary reason:The field is locked]") ||
-		!strings.Contains(fmt.Sprint(first["skipped"]), "map[field:publisher reason:The plugin has not the permission metadata:write:publisher]") {
+		!strings.Contains(fmt.Sprint(first["skipped"]), "map[field:publisher reason:The plugin does not have the permission metadata:write:publisher]") {
 		t.Errorf("%v", first)
 	}
 	if lost := m["sample"].([]any)[1].(object); lost["seriesName"] != "Lost" || !strings.Contains(fmt.Sprint(lost["skipped"]), "map[field:* reason:The plugin does not know that") {
@@ -536,7 +536,7 @@ func TestJobIsTried(t *testing.T) {
 	}
 	byBook := m["sample"].([]any)[1].(object)
 	if byBook["bookTitle"] != "Locked" || byBook["bookId"] == nil || fmt.Sprint(byBook["changes"]) != "map[subtitle:map[after:A subtitle before:<nil>]]" ||
-		fmt.Sprint(byBook["skipped"]) != "[map[field:publisher reason:The plugin has not the permission metadata:write:publisher]]" {
+		fmt.Sprint(byBook["skipped"]) != "[map[field:publisher reason:The plugin does not have the permission metadata:write:publisher]]" {
 		t.Errorf("%v", byBook)
 	}
 	if r.snapshot() != before {

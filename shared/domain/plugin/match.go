@@ -142,7 +142,8 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 	case best == nil:
 		return nil, fmt.Sprintf("%s finds nothing for %q", p.DisplayName, query), a
 	case score < sure:
-		return nil, fmt.Sprintf("%s is not sure enough for %q: the best is %q with %.2f, at least %.2f is needed", p.DisplayName, query, clip(cut.Storable(best.Title)), score, sure), a
+		return nil, fmt.Sprintf("%s finds no certain match for %q: the best is %q with %.2f; at least %.2f is needed", p.DisplayName, query,
+			clip(cut.Storable(best.Title)), score, sure), a
 	}
 	return best, "", a
 }
@@ -202,7 +203,7 @@ func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, 
 			query = t.SearchTitle
 		}
 		if query == "" {
-			out.Message = "There is nothing to search for: the plugin's template and rules leave nothing of the series"
+			out.Message = "There is nothing to search for: the plugin's searchQueryTemplate and rules produce an empty text for this series"
 			return out, nil, nil
 		}
 		best, why, asked := r.find(ctx, p, query, sure)
@@ -372,9 +373,9 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	}
 	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	out.Success, out.TasksEnqueued = true, int(n)
-	out.Message = fmt.Sprintf("%d tasks were started", n)
+	out.Message = fmt.Sprintf("%d tasks are queued", n)
 	if n == 1 {
-		out.Message = "1 task was started"
+		out.Message = "1 task is queued"
 	}
 	return out, nil
 }
@@ -407,7 +408,7 @@ type waiting struct {
 func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	var in params
 	if err := json.Unmarshal(h.Params, &in); err != nil || h.SeriesID == nil {
-		return nil, fault.New(fault.BadRequest, "The task names no plugin or no series")
+		return nil, fault.New(fault.BadRequest, "The task does not name a plugin and a series")
 	}
 	at := waiting{Since: time.Now()}
 	if err := h.Resume(&at); err != nil {
@@ -494,7 +495,7 @@ func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (
 			return "", err
 		}
 		if no != nil {
-			return fmt.Sprintf("Not asked for: the condition on %s is not met", no.Field), nil
+			return fmt.Sprintf("Skipped: the condition on %s is not met", no.Field), nil
 		}
 	}
 	return "", nil

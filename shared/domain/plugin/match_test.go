@@ -89,7 +89,7 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 		}
 		return m
 	}
-	if m := enqueued("/series/"+a.String()+"/metadata/auto-match/task", body, 1); len(m["taskIds"].([]any)) != 1 || m["message"] != "1 task was started" {
+	if m := enqueued("/series/"+a.String()+"/metadata/auto-match/task", body, 1); len(m["taskIds"].([]any)) != 1 || m["message"] != "1 task is queued" {
 		t.Errorf("%v", m)
 	}
 	enqueued("/series/"+a.String()+"/metadata/auto-match/task", body, 0)
@@ -112,19 +112,19 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	got, err = r.runner.Match(ctx, r.held(b))
-	if out, ok := got.(plugin.Outcome); err != nil || !ok || out.Matched || out.Message != "Not asked for: the condition on metadata.title is not met" {
+	if out, ok := got.(plugin.Outcome); err != nil || !ok || out.Matched || out.Message != "Skipped: the condition on metadata.title is not met" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	r.DB.Exec(t, `update library set auto_match_conditions = '{"rules":[{"field":"book_count","operator":"gt","value":5}]}'`)
 	got, err = r.runner.Match(ctx, r.held(a))
-	if out, ok := got.(plugin.Outcome); err != nil || !ok || out.Message != "Not asked for: the condition on book_count is not met" {
+	if out, ok := got.(plugin.Outcome); err != nil || !ok || out.Message != "Skipped: the condition on book_count is not met" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// A task waits for a rate-limited plugin, but not forever.
 	r.DB.Exec(t, "update library set auto_match_conditions = null")
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)
 	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
-	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "go on later") {
+	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "continues later") {
 		t.Errorf("%v", err)
 	}
 	// A search result is kept for the retry: otherwise, with one request a minute, its metadata would never be read.
@@ -143,7 +143,7 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 			r.DB.Exec(t, "update series set locks = locks || 'summary'::text where id = $1", a)
 		}
 	}
-	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "go on later") {
+	if _, err = r.runner.Match(ctx, r.held(a)); err == nil || !strings.Contains(err.Error(), "continues later") {
 		t.Errorf("%v", err)
 	}
 	r.onCall = nil

@@ -91,7 +91,7 @@ func (p *proposals) add(field, permission, lock string, current, proposed any, r
 	case reflect.DeepEqual(f.CurrentValue, f.ProposedValue):
 		f.Status = unchanged
 	case !p.plugin.mayWrite(permission):
-		f.Status, reason = noPermission, "The plugin has not the permission "+writing+permission
+		f.Status, reason = noPermission, "The plugin does not have the permission "+writing+permission
 	case lock != "" && p.locks[lock+p.suffix]:
 		f.Status, reason = locked, "The field is locked"
 	default:
@@ -119,7 +119,7 @@ func isNil(v any) bool {
 	return v == nil
 }
 
-const unusable = "What the plugin says cannot be used"
+const unusable = "The plugin's value is not valid"
 
 // lost is why a list is empty of which the plugin has said so many.
 func lost(said, left int) string {

@@ -136,7 +136,7 @@ func (r *Runner) write(ctx context.Context, p *runnable, b *pgx.Batch, all ...*a
 		return nil
 	}
 	if noted := r.note(ctx, p, all...); noted != nil {
-		slog.ErrorContext(ctx, "how a plugin was asked is not noted", "plugin", p.Name, "error", noted)
+		slog.ErrorContext(ctx, "cannot record a request to a plugin", "plugin", p.Name, "error", noted)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func said(f *plug.Fault) error {
 	case f == nil:
 		return nil
 	case f.RPC == notFound:
-		return fault.New(fault.NotFound, "The plugin does not know that: %s", f.Message)
+		return fault.New(fault.NotFound, "The plugin does not know this entry: %s", f.Message)
 	case f.Code == plug.Limited:
 		return fault.New(fault.TooManyRequests, "%s", f.Message).After(time.Duration(max(f.RetryAfter, 1)) * time.Second)
 	}

@@ -34,7 +34,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 		SourceID uuid.UUID `json:"sourceId"`
 	}
 	if err := json.Unmarshal(h.Params, &in); err != nil {
-		return nil, fault.New(fault.BadRequest, "The task names no source")
+		return nil, fault.New(fault.BadRequest, "The task does not name a release source")
 	}
 	var at waiting
 	if err := h.Resume(&at); err != nil {

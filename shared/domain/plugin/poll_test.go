@@ -82,7 +82,7 @@ func TestPolls(t *testing.T) {
 	if out, ok := got.(*release.Outcome); err != nil || !ok || *out != (release.Outcome{Candidates: 3, Announced: 2, Refused: 1}) || r.heard() != "release_announced release_announced release_source_polled" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got := r.text("select concat_ws(' ', etag, last_error, last_summary) from release_source where id = $1", source); got != "v1 2 announced, 0 ignored, 0 known already, 1 refused" {
+	if got := r.text("select concat_ws(' ', etag, last_error, last_summary) from release_source where id = $1", source); got != "v1 2 announced, 0 ignored, 0 already known, 1 refused" {
 		t.Error(got)
 	}
 	// Without a result, the etag shows the data that it received.
@@ -104,7 +104,7 @@ func TestPolls(t *testing.T) {
 	if got := r.text("select request_summary from plugin_failure where plugin_id = $1 order by occurred_at desc limit 1", id); !strings.Contains(got, `config={"x": 1}`) {
 		t.Error(got)
 	}
-	if got, err = poll(object{"result": object{"notModified": true, "upstreamStatus": 503}}, ""); err != nil || r.text("select last_error from release_source where id = $1", source) != "The source answers with the status 503" {
+	if got, err = poll(object{"result": object{"notModified": true, "upstreamStatus": 503}}, ""); err != nil || r.text("select last_error from release_source where id = $1", source) != "The source answers with status 503" {
 		t.Errorf("%v, %v", got, err)
 	}
 	if got, err = poll(object{"result": object{"notModified": true}}, ""); err != nil || r.text("select coalesce(last_error, '') || last_summary from release_source where id = $1", source) != "Nothing new" {
@@ -135,7 +135,7 @@ func TestPolls(t *testing.T) {
 	// A task waits for the plugin's own rate limit, but not forever.
 	c.Do("PATCH", admin+"/"+id, object{"rateLimitRequestsPerMinute": 1}).Want(200)
 	r.DB.Exec(t, "update plugin set tokens = 0, tokens_at = now()")
-	if _, err = poll(object{}, ""); err == nil || !strings.Contains(err.Error(), "go on later") {
+	if _, err = poll(object{}, ""); err == nil || !strings.Contains(err.Error(), "continues later") {
 		t.Errorf("%v", err)
 	}
 	if _, err = poll(object{}, fmt.Sprintf(`{"refusals":%d}`, 10)); !errors.As(err, &f) || f.Code != fault.Conflict {

@@ -75,7 +75,7 @@ func (r *Runner) admit(ctx context.Context, p *runnable) (*plug.Fault, error) {
 	if err != nil || wait == nil || wait.Seconds <= 0 {
 		return nil, err
 	}
-	f := plug.Failed(plug.Limited, "The plugin %s takes %d requests a minute", p.Name, *p.RateLimitRequestsPerMin)
+	f := plug.Failed(plug.Limited, "The plugin %s accepts %d requests a minute", p.Name, *p.RateLimitRequestsPerMin)
 	f.RetryAfter = int(math.Ceil(wait.Seconds))
 	return f, nil
 }
@@ -123,11 +123,11 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 	}
 	opened, err := r.Key.Open(owner(p.Tenant, p.ID), p.Credentials)
 	if err != nil {
-		return nil, nil, fmt.Errorf("credentials of the plugin %s: %w", p.Name, err)
+		return nil, nil, fmt.Errorf("read credentials of plugin %s: %w", p.Name, err)
 	}
 	var texts map[string]string
 	if err := json.Unmarshal(opened, &texts); err != nil {
-		return nil, nil, fmt.Errorf("credentials of the plugin %s: %w", p.Name, err)
+		return nil, nil, fmt.Errorf("read credentials of plugin %s: %w", p.Name, err)
 	}
 	if p.CredentialDelivery != "init_message" {
 		for k, v := range texts {
@@ -197,7 +197,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	}
 	start, secrets, err := r.start(p)
 	if err != nil {
-		slog.ErrorContext(ctx, "a plugin cannot be asked", "plugin", p.Name, "error", err)
+		slog.ErrorContext(ctx, "request to a plugin failed", "plugin", p.Name, "error", err)
 		out.fault = plug.Failed(plug.Unavailable, "The plugin's credentials cannot be read; enter them again")
 		return out
 	}
@@ -229,7 +229,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	switch {
 	case out.fault != nil || dst == nil:
 	case string(answer.Result) == "null" && strings.HasSuffix(method, "/get"):
-		out.fault = &plug.Fault{Code: plug.RPCFailed, RPC: notFound, Message: "it answers with nothing"}
+		out.fault = &plug.Fault{Code: plug.RPCFailed, RPC: notFound, Message: "its answer is empty"}
 	default:
 		if err := json.Unmarshal(answer.Result, dst); err != nil {
 			out.fault = r.told(ctx, p, plug.Failed(plug.RPCFailed, "The answer of the plugin to %s cannot be used: %v", method, plug.Misread(err)), secrets)
@@ -242,7 +242,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 // which services tend to repeat. Its cause goes to the log.
 func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets []string) *plug.Fault {
 	if f.Err != nil {
-		slog.ErrorContext(ctx, "a plugin cannot be asked", "plugin", p.Name, "error", f.Err)
+		slog.ErrorContext(ctx, "request to a plugin failed", "plugin", p.Name, "error", f.Err)
 	}
 	out := *f
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // longest first: one may contain another

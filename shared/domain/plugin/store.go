@@ -83,7 +83,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	case db.Conflict(err, "plugin_name"):
 		return nil, fault.Taken("name", "There is already a plugin called %q", p.Name)
 	case err == nil && out == nil:
-		return nil, fault.New(fault.Conflict, "There are %d plugins already, and can be no more", most)
+		return nil, fault.New(fault.Conflict, "There are already %d plugins, the most there can be; delete one first", most)
 	}
 	return found(out, err)
 }

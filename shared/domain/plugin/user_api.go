@@ -183,11 +183,11 @@ func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin,
 	case p == nil:
 		return nil, fault.Missing("Plugin")
 	case p.PluginType != personal:
-		return nil, fault.New(fault.BadRequest, "The plugin %s is not for users: it serves everybody", p.Name)
+		return nil, fault.New(fault.BadRequest, "The plugin %s cannot be enabled by users; it serves everybody", p.Name)
 	case !p.Enabled:
 		return nil, fault.New(fault.BadRequest, "The plugin %s was disabled by an administrator", p.Name)
 	case n == 0:
-		return nil, fault.New(fault.Conflict, "You have enabled the plugin %s already", p.Name)
+		return nil, fault.New(fault.Conflict, "You have already enabled the plugin %s", p.Name)
 	}
 	return p.forUser(m), nil
 }
@@ -222,7 +222,7 @@ func checkUserConfig(config json.RawMessage) error {
 		err = json.Unmarshal(data, &hostConfig{})
 	}
 	if err != nil || !isObject(host) {
-		return fault.Invalid("config."+hostMember, "must be an object of true and false")
+		return fault.Invalid("config."+hostMember, "must be an object of booleans")
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (s *service) enter(ctx context.Context, plugin uuid.UUID, token string) (*U
 	case token == "":
 		return nil, fault.Invalid("accessToken", "must not be empty")
 	case len(token) > maxToken || strings.ContainsRune(token, 0):
-		return nil, fault.Invalid("accessToken", "must have at most %d bytes and no NUL", maxToken)
+		return nil, fault.Invalid("accessToken", "must be at most %d bytes without NUL", maxToken)
 	}
 	p, err := s.toFollow(ctx, plugin, true)
 	if err != nil {

@@ -130,7 +130,7 @@ const unaskedSQL = `(u.recommendations_task_id is null or app.limited() and u.re
 	where t.tenant_id = app.tenant() and t.id = u.recommendations_task_id and t.status <> 'completed'))`
 
 // errNoRecommender says that the caller has no plugin that recommends.
-var errNoRecommender = fault.New(fault.NotFound, "You have enabled no plugin that recommends anything")
+var errNoRecommender = fault.New(fault.NotFound, "You have not enabled a plugin that gives recommendations")
 
 // recommendations returns the stored recommendations, without those that may name series hidden since; unasked reports
 // whether a plugin should be asked.
@@ -184,7 +184,7 @@ func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error)
 		return nil, err
 	}
 	if len(all) == 0 && some {
-		return nil, fault.New(fault.BadRequest, "None of your plugins that recommend is connected: sign in to its service, or enter your credentials")
+		return nil, fault.New(fault.BadRequest, "None of your plugins for recommendations is connected: sign in to its service, or enter your credentials")
 	}
 	if len(all) == 0 {
 		return nil, errNoRecommender
@@ -199,12 +199,12 @@ func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error)
 	}
 	out := &Refreshed{TaskIDs: started()}
 	if len(out.TaskIDs) == 0 {
-		return nil, fault.New(fault.Conflict, "Your plugins are being asked already")
+		return nil, fault.New(fault.Conflict, "Your plugins are already being asked for recommendations")
 	}
 	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	out.Message = fmt.Sprintf("%d plugins are asked", len(out.TaskIDs))
+	out.Message = fmt.Sprintf("%d plugins are being asked", len(out.TaskIDs))
 	if len(out.TaskIDs) == 1 {
-		out.Message = "1 plugin is asked"
+		out.Message = "1 plugin is being asked"
 	}
 	return out, nil
 }

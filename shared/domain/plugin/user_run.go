@@ -139,7 +139,7 @@ type userParams struct {
 }
 
 // errHeld says that another task is using the plugin for the same user.
-var errHeld = errors.New("another task asks the plugin for this user")
+var errHeld = errors.New("another task is using the plugin for this user")
 
 // How long a task holds the plugin of a user, renewed with every request, and the interval of retries.
 const (
@@ -163,7 +163,7 @@ func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place a
 	}
 	var in userParams
 	if err := json.Unmarshal(h.Params, &in); err != nil || in.UserID == uuid.Nil || in.PluginID == uuid.Nil {
-		return nil, fault.New(fault.BadRequest, "The task names no plugin or no user")
+		return nil, fault.New(fault.BadRequest, "The task does not name a plugin and a user")
 	}
 	ctx = db.In(ctx, db.Acting{Task: h.Scope(), Account: in.UserID})
 	p, err := r.forTask(ctx, h.ID, in.PluginID)
@@ -230,7 +230,7 @@ func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
 	defer cancel()
 	ctx = db.In(ctx, db.Tenant(p.Tenant)) // the task's lease may be lost
 	if _, err := db.Exec(ctx, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
-		slog.ErrorContext(ctx, "the plugin of a user stays held for a while", "plugin", p.Name, "error", err)
+		slog.ErrorContext(ctx, "cannot release the plugin of a user; the hold expires", "plugin", p.Name, "error", err)
 	}
 }
 

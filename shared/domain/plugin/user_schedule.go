@@ -38,11 +38,11 @@ const usersAtOnce = 200
 // SyncDue starts the sync tasks of the users with autoSync, of plugins whose schedule is due, for every tenant, and
 // returns their number. Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
-	_, failures = schedule.Each(ctx, system, "plugins that are to synchronise", func(d dueSync) (bool, error) {
+	_, failures = schedule.Each(ctx, system, "plugins that are due to sync", func(d dueSync) (bool, error) {
 		n, err := d.start(ctx, system, now, usersAtOnce)
 		if err != nil { // one plugin's error must not block the others
 			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
-			err = fmt.Errorf("synchronisation of the plugin %s of the tenant %s: %w", d.Plugin, d.Tenant, errors.Join(err, put))
+			err = fmt.Errorf("sync of plugin %s of tenant %s: %w", d.Plugin, d.Tenant, errors.Join(err, put))
 		}
 		started += n
 		return n > 0, err

@@ -80,11 +80,12 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	}
 	o := p.oauth()
 	if o == nil || p.clientID() == "" {
-		return nil, fault.New(fault.BadRequest, "One cannot sign in to the service of the plugin %s: an administrator must set oauth_client_id in its config, and test it once", p.Name)
+		return nil, fault.New(fault.BadRequest,
+			"Sign-in to the service of the plugin %s is not set up: an administrator must set oauth_client_id in its config and test the plugin once", p.Name)
 	}
 	to, err := url.Parse(o.AuthorizationURL)
 	if err != nil || !leadsOut(o.AuthorizationURL) {
-		return nil, fault.New(fault.BadRequest, "The plugin %s says no address to sign in at", p.Name)
+		return nil, fault.New(fault.BadRequest, "The plugin %s has no valid sign-in address", p.Name)
 	}
 	state, verifier, tenant := secretText(), secretText(), httpapi.TenantOf(ctx).ID
 	sum := sha256.Sum256([]byte(state))
@@ -107,7 +108,8 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 		return nil, err
 	}
 	if n == 0 {
-		return nil, fault.New(fault.TooManyRequests, "You have begun to sign in %d times; finish one of them, or wait five minutes", mostSignIns).After(signInTime)
+		return nil, fault.New(fault.TooManyRequests, "You have started to sign in %d times; finish one of these sign-ins, or wait five minutes",
+			mostSignIns).After(signInTime)
 	}
 	httpapi.Cookie(ctx, &http.Cookie{Name: cookieOf(sum[:]), Value: state, Path: callbackPath, MaxAge: int(signInTime.Seconds()), HttpOnly: true,
 		Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
@@ -166,7 +168,7 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 	sum := sha256.Sum256([]byte(state))
 	cookie, err := r.Cookie(cookieOf(sum[:]))
 	if err != nil || state == "" || cookie.Value != state {
-		return fault.New(fault.BadRequest, "Nobody has begun to sign in in this browser, or it took more than five minutes: begin again")
+		return fault.New(fault.BadRequest, "No sign-in was started in this browser, or it took more than five minutes; start again")
 	}
 	var b pgx.Batch
 	var at *begun
@@ -177,7 +179,7 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 		return err
 	}
 	if at == nil {
-		return fault.New(fault.BadRequest, "Nobody has begun to sign in, or it took more than five minutes: begin again")
+		return fault.New(fault.BadRequest, "The sign-in was not started, or it took more than five minutes; start again")
 	}
 	if code == "" {
 		why := clip(cut.Storable(q.Get("error") + " " + q.Get("errorDescription")))
@@ -187,10 +189,10 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 		return err
 	}
 	if p.usable() != nil {
-		return fault.New(fault.BadRequest, "You are not signed in: the plugin was disabled meanwhile")
+		return fault.New(fault.BadRequest, "You are not signed in: the plugin has been disabled")
 	}
 	if iss := q.Get("iss"); iss != "" && !sameOrigin(iss, p.oauth()) {
-		return fault.New(fault.BadRequest, "You are not signed in: the answer is of another service than that of the plugin")
+		return fault.New(fault.BadRequest, "You are not signed in: the answer comes from another service than the plugin's")
 	}
 	verifier, err := s.Key.Open(signInOwner(p.Tenant, sum[:]), at.Verifier)
 	if err != nil {
@@ -223,13 +225,13 @@ func sameOrigin(iss string, o *OAuth) bool {
 }
 
 // errGrant says that a service does not accept a grant, or not any more.
-var errGrant = errors.New("the service refuses it")
+var errGrant = errors.New("the service does not accept the sign-in")
 
 // token requests tokens from a plugin's service (RFC 6749, sections 4.1.3 and 6).
 func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*tokens, error) {
 	o := p.oauth()
 	if o == nil || !leadsOut(o.TokenURL) {
-		return nil, errors.New("the plugin says no address to ask for tokens at")
+		return nil, errors.New("the plugin has no valid token address")
 	}
 	form.Set("client_id", p.clientID())
 	if secret := p.configText("oauth_client_secret"); secret != "" {
@@ -268,7 +270,7 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 	t, err := p.mine.tokens(r.Key, p.Tenant)
 	if err != nil {
-		return fault.New(fault.BadRequest, "Your credentials of the plugin %s cannot be read; enter them again", p.Name)
+		return fault.New(fault.BadRequest, "Your credentials for the plugin %s cannot be read; enter them again", p.Name)
 	}
 	if t == nil || t.Expires == nil || t.Refresh == "" || time.Until(*t.Expires) > renewBefore {
 		return nil
@@ -301,7 +303,7 @@ func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 		return err
 	}
 	if now == nil || now.Credentials == nil {
-		return fault.New(fault.BadRequest, "The service of the plugin %s knows you no more; sign in again", p.Name)
+		return fault.New(fault.BadRequest, "Your sign-in to the service of the plugin %s is no longer valid; sign in again", p.Name)
 	}
 	p.mine.Credentials = now.Credentials
 	return nil

@@ -56,7 +56,7 @@ type SyncResult struct {
 }
 
 func (p *Plugin) noSync() error {
-	return fault.New(fault.BadRequest, "The plugin %s does not synchronise progress", p.Name)
+	return fault.New(fault.BadRequest, "The plugin %s does not sync progress", p.Name)
 }
 
 func (s *service) syncRoutes(a *httpapi.API) {
@@ -92,10 +92,10 @@ func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, er
 	}
 	ids := started()
 	if len(ids) == 0 {
-		return nil, fault.New(fault.Conflict, "Progress is being brought in step with the plugin %s already", p.Name)
+		return nil, fault.New(fault.Conflict, "Progress is already being synced with the plugin %s", p.Name)
 	}
 	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	return &Started{ids[0], "Progress is brought in step with " + p.DisplayName}, nil
+	return &Started{ids[0], "The sync of your progress is queued: " + p.DisplayName}, nil
 }
 
 func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (*SyncStatus, error) {
@@ -203,7 +203,7 @@ func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPla
 		return err
 	}
 	if !wanted {
-		return fault.New(fault.BadRequest, "The plugin %s was disabled meanwhile", p.Name)
+		return fault.New(fault.BadRequest, "The plugin %s has been disabled", p.Name)
 	}
 	return r.freshen(ctx, p)
 }
@@ -257,7 +257,7 @@ func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *
 		why = out.PullError
 	}
 	if why != nil && (host.mode != inBoth || out.PullError != nil && out.PushError != nil) {
-		return nil, fault.New(fault.BadRequest, "Progress was not brought in step: %s", *why)
+		return nil, fault.New(fault.BadRequest, "Progress was not synced: %s", *why)
 	}
 	return out, nil
 }

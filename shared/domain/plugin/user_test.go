@@ -354,7 +354,7 @@ func TestTasksOfUsers(t *testing.T) {
 	}
 	_, err = r.run(task.UserPluginSync, r.runner.Sync)
 	r.onCall = nil
-	if !fault.Is(err, fault.BadRequest) || !strings.Contains(err.Error(), "disabled meanwhile") {
+	if !fault.Is(err, fault.BadRequest) || !strings.Contains(err.Error(), "has been disabled") {
 		t.Errorf("%v", err)
 	}
 	r.DB.Exec(t, "update user_plugin set enabled = true")
@@ -904,9 +904,9 @@ func TestSignInsThatDoNotCount(t *testing.T) {
 		change                  func(q url.Values, cookie string) string
 	}{
 		{"in this browser", "", "", func(_ url.Values, cookie string) string { return cookie + "x" }},
-		{"begin again", "update user_plugin_sign_in set expires_at = now() - interval '1 second'", "", same},
-		{"disabled meanwhile", "update plugin set enabled = false", "update plugin set enabled = true", same},
-		{"no address to ask for tokens", `update plugin set manifest = jsonb_set(manifest, '{oauth,tokenUrl}', '"file:///etc/passwd"')`,
+		{"start again", "update user_plugin_sign_in set expires_at = now() - interval '1 second'", "", same},
+		{"has been disabled", "update plugin set enabled = false", "update plugin set enabled = true", same},
+		{"no valid token address", `update plugin set manifest = jsonb_set(manifest, '{oauth,tokenUrl}', '"file:///etc/passwd"')`,
 			`update plugin set manifest = jsonb_set(manifest, '{oauth,tokenUrl}', to_jsonb('` + service.address + `'::text))`, same},
 		{"another service", "", "", says("https://example.com")},
 		{"another service", "", "", says("http://example.org")},

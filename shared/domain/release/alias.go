@@ -76,10 +76,10 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 		source = *body.Source
 	}
 	if !naming.Printable(&body.Alias) || normalize(body.Alias) == "" {
-		return nil, fault.Invalid("alias", "must hold letters or digits")
+		return nil, fault.Invalid("alias", "must contain letters or digits")
 	}
 	if !naming.Printable(&source) {
-		return nil, fault.Invalid("source", "must hold printable characters")
+		return nil, fault.Invalid("source", "must contain visible characters and no control characters")
 	}
 	var b pgx.Batch
 	var library *uuid.UUID
@@ -99,7 +99,7 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 	case before != nil:
 		return &AddedAlias{Alias: *before, libraryID: *library}, nil
 	case fresh == nil:
-		return nil, fault.New(fault.Conflict, "The series has %d aliases already, and can have no more", mostAliases)
+		return nil, fault.New(fault.Conflict, "The series already has %d aliases, the most it can have; delete one first", mostAliases)
 	}
 	return &AddedAlias{*fresh, true, *library}, nil
 }

@@ -88,8 +88,8 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 		path, id, summary, message string
 		tracked                    bool
 	}{
-		{"track", "trackSeries", "Start tracking several series", "The series are queued to be tracked", true},
-		{"untrack", "untrackSeries", "Stop tracking several series", "The series are queued to be tracked no longer", false},
+		{"track", "trackSeries", "Start tracking several series", "The tracking of the series is queued", true},
+		{"untrack", "untrackSeries", "Stop tracking several series", "The end of the series' tracking is queued", false},
 	} {
 		httpapi.Register(a, operation("POST", "/series/bulk/"+c.path+"-for-releases", c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *struct{ Body SeveralSeries }) (*task.Started, error) {

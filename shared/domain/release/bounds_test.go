@@ -71,8 +71,8 @@ func TestWhatIsNotedOfAPoll(t *testing.T) {
 		kept   bool // the previous state is kept
 	}{
 		{"new", release.Result{ETag: &fresh, UpstreamStatus: status(399)}, "", false},
-		{"not found", release.Result{ETag: &fresh, UpstreamStatus: status(400)}, "The source answers with the status 400", true},
-		{"no status", release.Result{ETag: &fresh, UpstreamStatus: status(1e9)}, "The source answers with the status 999", true},
+		{"not found", release.Result{ETag: &fresh, UpstreamStatus: status(400)}, "The source answers with status 400", true},
+		{"no status", release.Result{ETag: &fresh, UpstreamStatus: status(1e9)}, "The source answers with status 999", true},
 		{"no answer", release.Result{ETag: &fresh, Failed: &long}, long[:2000], true},
 		{"nothing is said", release.Result{}, "", true},
 	} {
@@ -221,7 +221,7 @@ func TestTitlesInSteps(t *testing.T) {
 	pause := make(chan struct{})
 	close(pause)
 	h := task.Held{Tenant: r.One, Params: json.RawMessage(`{}`)}
-	if out, err := tracker.Backfill(task.WithPause(r.In(r.One), pause), h); err == nil || !strings.Contains(err.Error(), "stopped at its place") || r.value("select count(*) from series_alias") != "1" {
+	if out, err := tracker.Backfill(task.WithPause(r.In(r.One), pause), h); err == nil || !strings.Contains(err.Error(), "the task is paused") || r.value("select count(*) from series_alias") != "1" {
 		t.Errorf("%v, %v", out, err)
 	}
 }

@@ -39,13 +39,13 @@ func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted in
 	for full := true; full && time.Now().Before(until); {
 		all, failure := goneAfter(ctx, system, last)
 		if failure != nil {
-			return deleted, errors.Join(err, fmt.Errorf("find sources that have gone: %w", failure))
+			return deleted, errors.Join(err, fmt.Errorf("find removed release sources: %w", failure))
 		}
 		for _, s := range all {
 			for more := true; more && time.Now().Before(until); {
 				n, failure := sweep(db.In(ctx, db.Tenant(s.Tenant)), system, s.ID)
 				if failure != nil { // continues with the others
-					err = errors.Join(err, fmt.Errorf("delete what the source %s of the tenant %s has announced: %w", s.ID, s.Tenant, failure))
+					err = errors.Join(err, fmt.Errorf("delete releases of source %s of tenant %s: %w", s.ID, s.Tenant, failure))
 				}
 				deleted, more = deleted+n, n == sweepStep
 			}
@@ -54,7 +54,7 @@ func Sweep(ctx context.Context, system *db.DB, within time.Duration) (deleted in
 		full = len(all) == sweepGone
 	}
 	if deleted > 0 {
-		slog.Info("releases of sources that have gone were deleted", "count", deleted)
+		slog.Info("releases of removed sources deleted", "count", deleted)
 	}
 	return deleted, err
 }

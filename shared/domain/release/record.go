@@ -73,7 +73,7 @@ func Begin(ctx context.Context, d *db.DB, source uuid.UUID) (*Poll, error) {
 	out.kept, out.keptOfAll, out.trimStep = mostKept, mostOfAll, trimStep
 	for i, to := range []*[]string{&out.languages, &out.notifyIn, &out.notifyBy} {
 		if err := json.Unmarshal([]byte(lists[i]), to); err != nil {
-			return nil, fmt.Errorf("setting of release tracking: %w", err)
+			return nil, fmt.Errorf("read setting of release tracking: %w", err)
 		}
 	}
 	return out, nil
@@ -117,7 +117,7 @@ func (o Outcome) summary() string {
 	if o.Candidates == 0 {
 		return "Nothing new"
 	}
-	return fmt.Sprintf("%d announced, %d ignored, %d known already, %d refused", o.Announced, o.Ignored, o.Known, o.Refused)
+	return fmt.Sprintf("%d announced, %d ignored, %d already known, %d refused", o.Announced, o.Ignored, o.Known, o.Refused)
 }
 
 // subject is a tracked series with announced releases.
@@ -365,7 +365,7 @@ func (r *Result) failure() *string {
 	if r.UpstreamStatus == nil || *r.UpstreamStatus < 400 {
 		return nil
 	}
-	out := fmt.Sprintf("The source answers with the status %.0f", min(*r.UpstreamStatus, 999))
+	out := fmt.Sprintf("The source answers with status %.0f", min(*r.UpstreamStatus, 999))
 	return &out
 }
 

@@ -294,7 +294,7 @@ func TestWhatIsAnnounced(t *testing.T) {
 	if out := r.record(r.candidate("volume 5 again", object{"volumes": upTo(5)}), r.candidate("volume 6", object{"volumes": upTo(6)})); out.Announced != 1 || out.Ignored != 1 {
 		t.Errorf("later: %+v", out)
 	}
-	if got := r.value("select last_summary || coalesce(last_error, '') from release_source"); got != "1 announced, 1 ignored, 0 known already, 0 refused" {
+	if got := r.value("select last_summary || coalesce(last_error, '') from release_source"); got != "1 announced, 1 ignored, 0 already known, 0 refused" {
 		t.Error(got)
 	}
 	// Releases that the settings exclude are not published.

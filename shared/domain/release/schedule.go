@@ -35,7 +35,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := schedule.Each(ctx, system, "release sources that are due", func(s due) (bool, error) {
 		ok, err := s.queue(ctx, system, now)
 		if err != nil {
-			err = fmt.Errorf("release source %s of the tenant %s: %w", s.ID, s.Tenant, err)
+			err = fmt.Errorf("release source %s of tenant %s: %w", s.ID, s.Tenant, err)
 		}
 		return ok, err
 	}, `select x.tenant_id, x.id, x.cron, x.zone, x.of, x.next_at, x.next_at is not null and x.next_of = x.of as met from (

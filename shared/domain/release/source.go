@@ -79,7 +79,7 @@ type SourceBody struct {
 // change changes a source. A new schedule, and a reactivation, count from when a scheduler first sees them.
 func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Source, error) {
 	if b.DisplayName != nil && !naming.Printable(b.DisplayName) {
-		return nil, fault.Invalid("displayName", "must hold printable characters")
+		return nil, fault.Invalid("displayName", "must contain visible characters and no control characters")
 	}
 	cron := b.CronSchedule.Value
 	if cron != nil && *cron == "" {

@@ -69,7 +69,8 @@ func (b *TrackingBody) check() error {
 	var bad []fault.Field
 	for i, l := range b.Languages.Or(nil) {
 		if !language.IsCode(l) {
-			bad = append(bad, fault.Field{Field: fmt.Sprintf("languages[%d]", i), Message: "must be the ISO 639-1 code of a language, two small letters such as en"})
+			bad = append(bad, fault.Field{Field: fmt.Sprintf("languages[%d]", i),
+				Message: "must be the ISO 639-1 code of a language, two lower-case letters such as en"})
 		}
 	}
 	if v := b.VolumeChapterMap.Value; v != nil {
@@ -84,7 +85,7 @@ func (b *TrackingBody) check() error {
 
 // volumeChapters reads the last chapter of each volume; plain is the same without anything else.
 func volumeChapters(raw json.RawMessage) (out map[float64]float64, plain json.RawMessage, err error) {
-	wrong := fmt.Errorf("must be an object of at most %d volumes, each with its last chapter or with start and end", maxVolumes)
+	wrong := fmt.Errorf("must be an object of at most %d volumes, each with its last chapter, or with start and end", maxVolumes)
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil || all == nil || len(all) > maxVolumes {
 		return nil, nil, wrong
