@@ -12,11 +12,11 @@ import (
 func ForgetTokens(ctx context.Context, system *db.DB) (int64, error) {
 	refresh, err := system.Pool().Exec(ctx, "delete from refresh_token where expires_at < now()")
 	if err != nil {
-		return 0, fmt.Errorf("forget refresh tokens: %w", err)
+		return 0, fmt.Errorf("delete expired refresh tokens: %w", err)
 	}
 	verification, err := system.Pool().Exec(ctx, "delete from verification_token where expires_at < now()")
 	if err != nil {
-		return refresh.RowsAffected(), fmt.Errorf("forget verification tokens: %w", err)
+		return refresh.RowsAffected(), fmt.Errorf("delete expired verification tokens: %w", err)
 	}
 	return refresh.RowsAffected() + verification.RowsAffected(), nil
 }

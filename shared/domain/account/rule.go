@@ -56,11 +56,11 @@ func checkNames(username, email, was string) []fault.Field {
 	case n == 0:
 		bad = append(bad, fault.Field{Field: "username", Message: "is required"})
 	case n > maxUsername:
-		bad = append(bad, fault.Field{Field: "username", Message: "must be 64 characters at most"})
+		bad = append(bad, fault.Field{Field: "username", Message: "must be at most 64 characters"})
 	case !utf8.ValidString(username) || strings.ContainsFunc(username, func(r rune) bool { return !unicode.IsPrint(r) }):
 		bad = append(bad, fault.Field{Field: "username", Message: "must not contain control or invisible characters"})
 	case strings.Contains(username, ":") && username != was:
-		bad = append(bad, fault.Field{Field: "username", Message: "must not contain a colon: it ends the name where user name and password are sent as HTTP Basic"})
+		bad = append(bad, fault.Field{Field: "username", Message: "must not contain a colon: HTTP Basic separates user name and password with it"})
 	case strings.Contains(username, "@") && !same(username, email):
 		// Users sign in by user name or e-mail address: a user name must not be somebody else's address.
 		bad = append(bad, fault.Field{Field: "username", Message: "may be an e-mail address only if it is the user's own"})
@@ -82,7 +82,7 @@ func emailFault(email string) string {
 		return "is required"
 	}
 	if len(email) > maxEmail {
-		return "must be 254 bytes at most"
+		return "must be at most 254 bytes"
 	}
 	const shape = "must be an e-mail address like name@example.org"
 	a, err := netmail.ParseAddress(email)
@@ -99,9 +99,9 @@ func emailFault(email string) string {
 func checkPassword(password string) []fault.Field {
 	switch {
 	case utf8.RuneCountInString(password) < MinPassword:
-		return []fault.Field{{Field: "password", Message: "must be 8 characters at least"}}
+		return []fault.Field{{Field: "password", Message: "must be at least 8 characters"}}
 	case len(password) > maxPassword:
-		return []fault.Field{{Field: "password", Message: "must be 1024 bytes at most"}}
+		return []fault.Field{{Field: "password", Message: "must be at most 1024 bytes"}}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func checkRank(c *auth.Caller, role string, extra []string) error {
 		return nil
 	}
 	if c.Limited {
-		return fault.New(fault.Forbidden, "You cannot create or change users, who would see what sharing tags hide from you; ask an administrator")
+		return fault.New(fault.Forbidden, "You cannot create or change users, because they could see what sharing tags hide from you; ask an administrator")
 	}
 	for _, p := range append(auth.RolePermissions(role), extra...) {
 		if !c.May(p) {

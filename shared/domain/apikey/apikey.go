@@ -74,9 +74,9 @@ func checkName(name string) []fault.Field {
 	case n == 0:
 		return []fault.Field{{Field: "name", Message: "is required"}}
 	case n > maxName:
-		return []fault.Field{{Field: "name", Message: "must be 100 characters at most"}}
+		return []fault.Field{{Field: "name", Message: "must be at most 100 characters"}}
 	case strings.ContainsFunc(name, naming.Hidden):
-		return []fault.Field{{Field: "name", Message: "must not contain control characters, or such that turn the direction of text"}}
+		return []fault.Field{{Field: "name", Message: "must not contain control characters or characters that change the direction of text"}}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func checkPermissions(in []string) ([]string, []fault.Field) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, []fault.Field{{Field: "permissions", Message: "must name one permission at least"}}
+		return nil, []fault.Field{{Field: "permissions", Message: "must name at least one permission"}}
 	}
 	return out, nil
 }
@@ -114,7 +114,7 @@ func checkGrant(c *auth.Caller, permissions []string, callerEnds, ends *time.Tim
 		}
 	}
 	if lasts(ends, callerEnds) {
-		return fault.New(fault.Forbidden, "A key that ends cannot make another last longer than %s", callerEnds.Format(time.RFC3339))
+		return fault.New(fault.Forbidden, "Your API key expires, so you cannot give a key a later expiry than %s", callerEnds.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *p
 		})
 }
 
-var errUnknown = fault.Invalid("provider", "is no identity provider of this server")
+var errUnknown = fault.Invalid("provider", "is not an identity provider of this server")
 
 // callbackOf returns the callback address for a provider.
 func callbackOf(ctx context.Context, provider string) string {
@@ -171,7 +171,8 @@ func unavailable(err error) error {
 	if a := (*away)(nil); errors.As(err, &a) {
 		wait = max(time.Until(a.until).Round(time.Second), time.Second)
 	}
-	return fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer as it should; try again in %d seconds, or ask the operator of this server", int(wait.Seconds())).After(wait)
+	return fault.Wrap(told{err}, fault.Unavailable, "The identity provider does not answer correctly; try again in %d seconds, or ask the operator of this server",
+		int(wait.Seconds())).After(wait)
 }
 
 // callback completes a sign-in and returns where to redirect the browser. An error is one of this server, not of the
@@ -193,7 +194,8 @@ func (s *service) callback(ctx context.Context, in *CallbackInput) (string, erro
 		if !exists {
 			return "", errUnknown
 		}
-		return withError(failed, &refusal{"invalid_state", "This sign-in is unknown: it took longer than five minutes, was finished already, or was begun in another browser. Begin again"}), nil
+		return withError(failed, &refusal{"invalid_state",
+			"This sign-in is unknown: it took longer than five minutes, is already finished, or was started in another browser. Start again"}), nil
 	}
 	setCookie(ctx, hash, "", -1)
 	to, onError := signedIn, failed
@@ -224,11 +226,11 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 	case in.Error != "":
 		httpapi.Note(ctx, slog.String("oidc", fault.Line(in.Error+": "+in.ErrorDescription)))
 		if in.Error == "access_denied" || !errorWord.MatchString(in.Error) {
-			return nil, denied("The identity provider has not signed you in")
+			return nil, denied("The identity provider did not sign you in")
 		}
-		return nil, &refusal{in.Error, "The identity provider has not signed you in"}
+		return nil, &refusal{in.Error, "The identity provider did not sign you in"}
 	case in.Code == "" || in.Issuer != "" && in.Issuer != p.Issuer: // RFC 9207
-		return nil, &refusal{"invalid_request", "The answer of the identity provider is not complete, or another's"}
+		return nil, &refusal{"invalid_request", "The identity provider's answer is incomplete or comes from another provider"}
 	}
 	secret := ""
 	if began.Secret != nil {
@@ -252,7 +254,7 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 		if errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) {
 			return nil, &refusal{"temporarily_unavailable", "The identity provider does not answer; try again"}
 		}
-		return nil, &refusal{"server_error", "The answer of the identity provider cannot be relied on; the operator's log says why"}
+		return nil, &refusal{"server_error", "The identity provider's answer is not valid; ask the operator of this server, whose log has the reason"}
 	}
 	e, err := enter(ctx, s.database, p, who)
 	if err != nil {

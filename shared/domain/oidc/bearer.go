@@ -89,7 +89,7 @@ func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, 
 		Subject string `json:"sub"`
 	}
 	if err := part(token, 1, &said); err != nil || !printable(said.Issuer, 1, 500) || !printable(said.Subject, 1, 255) {
-		return refuse("the access token names no issuer or no subject")
+		return refuse("the access token has no issuer or no subject")
 	}
 	all, err := db.List[linked](ctx, b.database, `select p.id, p.issuer, p.bearer_audience, k.keys, extract(epoch from now() - k.fetched_at)::double precision as age,
 		  a.id as account_id, a.generation, a.is_active
@@ -101,7 +101,7 @@ func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, 
 	if err != nil {
 		return uuid.Nil, 0, time.Time{}, err
 	}
-	why := "the access token is of no provider whose tokens are taken"
+	why := "the access token is not from a provider whose tokens are accepted"
 	for i := range all {
 		p := &all[i]
 		checked, wrong, err := b.check(ctx, p, token)
@@ -111,11 +111,11 @@ func (b *Bearer) Resolve(ctx context.Context, token string) (account uuid.UUID, 
 		case wrong != nil:
 			why = "access token: " + told{wrong}.Error()
 		case checked.Subject != said.Subject:
-			why = "the access token names two subjects"
+			why = "the access token has two subjects"
 		case p.Account == nil:
-			why = "the access token is of somebody who has never signed in here"
+			why = "the user of the access token has never signed in here"
 		case !*p.Active:
-			why = "the access token is of a user who is disabled"
+			why = "the user of the access token is disabled"
 		default:
 			return *p.Account, *p.Generation, checked.Expiry, nil
 		}
@@ -153,7 +153,7 @@ func access(token string, checked *oidc.IDToken) error {
 	switch strings.ToLower(h.Type) {
 	case "", "jwt", "at+jwt", "application/at+jwt":
 	default:
-		return errors.New("it is of another type: " + h.Type)
+		return errors.New("it has the wrong type: " + h.Type)
 	}
 	var c claims
 	if err := checked.Claims(&c); err != nil {
@@ -161,16 +161,16 @@ func access(token string, checked *oidc.IDToken) error {
 	}
 	for _, name := range []string{"at_hash", "c_hash", "events", "cnf"} {
 		if _, there := c.find(name); there {
-			return errors.New("it has the claim " + name + ", which access tokens do not have that are taken as they are")
+			return errors.New("it has the claim " + name + ", which plain access tokens do not have")
 		}
 	}
 	typ := c.text("typ")
 	// ID tokens contain the nonce of the sign-in. An access token with a nonce must declare its type.
 	if _, there := c.find("nonce"); there && typ == "" && !strings.HasSuffix(strings.ToLower(h.Type), "at+jwt") {
-		return errors.New("it has the claim nonce, and does not say that it is an access token")
+		return errors.New("it has the claim nonce and is not marked as an access token")
 	}
 	if typ != "" && !strings.EqualFold(typ, "Bearer") { // Keycloak distinguishes its tokens by this claim
-		return errors.New("it is of another type: " + typ)
+		return errors.New("it has the wrong type: " + typ)
 	}
 	if checked.IssuedAt.After(time.Now().Add(5 * time.Minute)) {
 		return errors.New("it was issued in the future")

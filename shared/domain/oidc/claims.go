@@ -60,7 +60,7 @@ func (c claims) add(more claims) {
 
 func (c claims) identity(p *Provider, subject string) (*identity, error) {
 	if !printable(subject, 1, 255) {
-		return nil, errors.New("the subject is empty, longer than 255 characters, or no text")
+		return nil, errors.New("the subject is empty, longer than 255 characters, or not printable")
 	}
 	out := &identity{subject: subject, username: c.text(p.UsernameClaim), email: strings.TrimSpace(c.text(p.EmailClaim))}
 	verified := c["email_verified"]

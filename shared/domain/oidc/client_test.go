@@ -56,7 +56,7 @@ func TestHowTheClientShowsItsSecret(t *testing.T) {
 		return true
 	}
 	r.idp.mu.Unlock()
-	if b.refused("sent elsewhere", b.back(back), "/login", "server_error", "cannot be relied on"); r.asked("/elsewhere") != 0 {
+	if b.refused("sent elsewhere", b.back(back), "/login", "server_error", "answer is not valid"); r.asked("/elsewhere") != 0 {
 		t.Error("the secret was sent elsewhere")
 	}
 }
@@ -101,7 +101,7 @@ func TestProvidersAreTheTenants(t *testing.T) {
 	b, other := r.browser("one"), r.browser("two")
 	back, theirs := r.idp.authorize(b.begin(nil)), r.idp.authorize(other.begin(nil))
 	r.set(r.One, nil)
-	b.refused("changed meanwhile", b.back(back), "/login", "invalid_state", "Begin again")
+	b.refused("changed meanwhile", b.back(back), "/login", "invalid_state", "Start again")
 	r.session(other.back(theirs), "/login/oidc/complete")
 	r.set(r.One, func(p *oidc.Provider) { p.Enabled = false })
 	if m := b.do("GET", at+"providers", nil).Want(200).Map(); m["enabled"] != false || len(m["providers"].([]any)) != 0 {

@@ -41,7 +41,7 @@ func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *ente
 			return out, err
 		}
 	}
-	return nil, fault.Wrap(err, fault.Conflict, "Somebody else changes the same users at the moment; begin to sign in again")
+	return nil, fault.Wrap(err, fault.Conflict, "Another sign-in is changing the same user; sign in again")
 }
 
 // overtaken reports whether an error is caused by a concurrent request.
@@ -113,7 +113,8 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 		return false, err
 	}
 	if !who.verified || !same.Verified {
-		return false, denied("There is a user with this e-mail address already, and it is not certain that it is you: the address is not verified. Sign in with your password, or ask an administrator")
+		return false, denied("A user with this e-mail address already exists, but the address is not verified, so the user may not be you. " +
+			"Sign in with your password, or ask an administrator")
 	}
 	var other bool
 	b = pgx.Batch{}
@@ -122,7 +123,7 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 		return false, err
 	}
 	if other {
-		return false, denied("The user with this e-mail address is somebody else at the identity provider; ask an administrator")
+		return false, denied("The user with this e-mail address belongs to another account of the identity provider; ask an administrator")
 	}
 	e.Match = same
 	return false, nil
@@ -138,7 +139,7 @@ func (e *entered) make(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	}
 	e.Match, err = account.AddExternal(ctx, tx, account.External{Username: who.username, Email: who.email, Verified: who.verified, Role: role})
 	if fault.Is(err, fault.BadRequest) {
-		return denied("The identity provider tells no e-mail address of you that can be used, which a new account needs")
+		return denied("A new account needs an e-mail address, and the identity provider sends no valid one for you; ask an administrator")
 	}
 	e.made, e.changed = err == nil, err == nil
 	return err

@@ -89,7 +89,7 @@ func (d *discovery) of(ctx context.Context, tenant uuid.UUID, issuer string) (co
 	}
 	f := d.remembered(key)
 	if f == nil { // the cache is full
-		return ctx, nil, &away{errors.New("what the provider says of itself was forgotten at once"), time.Now().Add(time.Second)}
+		return ctx, nil, &away{errors.New("the cache of provider configurations is full"), time.Now().Add(time.Second)}
 	}
 	return ctx, f, nil
 }
@@ -139,7 +139,7 @@ func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string,
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || strings.HasPrefix(issuer, "https:")) {
-			return 0, "", fmt.Errorf("its %s is %.200q", name, address)
+			return 0, "", fmt.Errorf("the provider's %s is not a valid address: %.200q", name, address)
 		}
 	}
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, "client_secret_basic") && slices.Contains(m.Methods, "client_secret_post") {
@@ -170,11 +170,11 @@ func (t told) Unwrap() error { return t.error }
 func (f *found) redeem(ctx context.Context, c *oauth2.Config, p *Provider, code string, k kept) (*identity, error) {
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(k.verifier()))
 	if err != nil {
-		return nil, fmt.Errorf("exchange of the code: %w", err)
+		return nil, fmt.Errorf("exchange code: %w", err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
-		return nil, errors.New("the token endpoint gave no ID token")
+		return nil, errors.New("the token endpoint sent no ID token")
 	}
 	id, err := f.Verifier(&oidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: algorithms}).Verify(ctx, raw)
 	if err != nil {
@@ -187,7 +187,7 @@ func (f *found) redeem(ctx context.Context, c *oauth2.Config, p *Provider, code 
 	azp, named := all["azp"].(string)
 	switch {
 	case id.Nonce != k.nonce():
-		return nil, errors.New("the ID token has another nonce")
+		return nil, errors.New("the ID token has the wrong nonce")
 	case (len(id.Audience) > 1 || named) && azp != p.ClientID:
 		return nil, errors.New("the ID token was issued to another client")
 	case id.IssuedAt.After(time.Now().Add(5 * time.Minute)):
@@ -199,7 +199,7 @@ func (f *found) redeem(ctx context.Context, c *oauth2.Config, p *Provider, code 
 			return nil, fmt.Errorf("userinfo: %w", err)
 		}
 		if info.Subject != id.Subject {
-			return nil, errors.New("userinfo is about somebody else")
+			return nil, errors.New("userinfo has another subject than the ID token")
 		}
 		var more claims
 		if err := info.Claims(&more); err != nil {

@@ -47,7 +47,7 @@ func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error
 		return nil, err
 	}
 	if len(j.Signatures) != 1 {
-		return nil, errors.New("it has not one signature")
+		return nil, errors.New("it does not have exactly one signature")
 	}
 	h := j.Signatures[0].Header
 	named := false
@@ -61,7 +61,7 @@ func (k *keySet) VerifySignature(_ context.Context, token string) ([]byte, error
 		}
 	}
 	k.unknown = !named
-	return nil, errors.New("its signature is of no key of the provider")
+	return nil, errors.New("none of the provider's keys verifies its signature")
 }
 
 // usable returns the provider's keys that may sign tokens: public ones of a sufficient size. Other keys are ignored.
@@ -119,7 +119,7 @@ func (p *linked) age() time.Duration {
 
 // noKeys says that a token cannot be verified here, because only the api fetches keys.
 func noKeys() error {
-	return fault.New(fault.Unavailable, "The keys of the identity provider are not here yet; try again").After(notYet)
+	return fault.New(fault.Unavailable, "The keys of the identity provider are not loaded yet; try again").After(notYet)
 }
 
 // fetch fetches the provider's current keys.
@@ -213,16 +213,16 @@ func (a *asker) ask(ctx context.Context, issuer, address string) (out jose.JSONW
 		return out, err
 	}
 	if res.StatusCode != http.StatusOK {
-		return out, fmt.Errorf("its keys: %s", res.Status)
+		return out, fmt.Errorf("fetch keys: %s", res.Status)
 	}
 	var all struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
-		return out, fmt.Errorf("its keys: %w", err)
+		return out, fmt.Errorf("parse keys: %w", err)
 	}
 	if out = usable(all.Keys); len(out.Keys) == 0 {
-		return out, errors.New("it has no key that access tokens may be signed with (RS256 or ES256)")
+		return out, errors.New("the provider has no RS256 or ES256 key to verify access tokens with")
 	}
 	return out, nil
 }

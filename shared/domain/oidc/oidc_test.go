@@ -266,7 +266,7 @@ func TestWhoseSignIn(t *testing.T) {
 	b := r.browser("one")
 	unknown := func(name string, b *browser, u *url.URL) {
 		t.Helper()
-		b.refused(name, b.back(u), "/login", "invalid_state", "Begin again")
+		b.refused(name, b.back(u), "/login", "invalid_state", "Start again")
 	}
 
 	back := r.idp.authorize(b.begin(nil))
@@ -370,20 +370,20 @@ func TestForgedTokens(t *testing.T) {
 		r.idp.mu.Lock()
 		r.idp.sign = sign
 		r.idp.mu.Unlock()
-		b.refused(name, b.back(back), "/login", "server_error", "cannot be relied on")
+		b.refused(name, b.back(back), "/login", "server_error", "answer is not valid")
 	}
 	b := r.browser("one")
 	back := r.idp.authorize(b.begin(nil)) // another user's code
 	q := back.Query()
 	q.Set("code", "guessed")
 	back.RawQuery = q.Encode()
-	b.refused("another code", b.back(back), "/login", "server_error", "cannot be relied on")
+	b.refused("another code", b.back(back), "/login", "server_error", "answer is not valid")
 	for name, value := range map[string]string{"code": "", "iss": "https://id.example.org"} {
 		back = r.idp.authorize(b.begin(nil))
 		q := back.Query()
 		q.Set(name, value)
 		back.RawQuery = q.Encode()
-		b.refused(name, b.back(back), "/login", "invalid_request", "not complete")
+		b.refused(name, b.back(back), "/login", "invalid_request", "incomplete")
 	}
 	if n := r.count("select count(*) from account") + r.count("select count(*) from refresh_token") + r.count("select count(*) from oidc_identity"); n != 0 {
 		t.Errorf("%d rows", n)
@@ -428,7 +428,7 @@ func TestWhoSignsIn(t *testing.T) {
 	}
 	delete(b.cookies, httpapi.SessionCookie)
 	said("2", true) // the address was reassigned to another person
-	b.refused("another subject", b.signIn(), "/login", "access_denied", "somebody else")
+	b.refused("another subject", b.signIn(), "/login", "access_denied", "another account")
 	r.idp.says(object{"sub": "3", "email": "new@example.org", "email_verified": true})
 	b.refused("nobody here", b.signIn(), "/login", "access_denied", "no account")
 	said("1", false)
@@ -462,7 +462,7 @@ func TestNewUsers(t *testing.T) {
 		b := r.browser("one")
 		location := b.signIn()
 		if c.email[0] == ':' { // no address at all
-			b.refused(c.email, location, "/login", "access_denied", "no e-mail address")
+			b.refused(c.email, location, "/login", "access_denied", "needs an e-mail address")
 			continue
 		}
 		if s := r.session(location, "/login/oidc/complete"); s.User.Username != c.name || !s.NewAccount || s.User.EmailVerified != (i%2 == 0) {
@@ -472,7 +472,7 @@ func TestNewUsers(t *testing.T) {
 	for _, email := range []any{nil, "", "x", "a@b", 7, "a\x00b@example.org", strings.Repeat("a", 300) + "@example.org"} {
 		r.idp.says(object{"sub": "x", "email": email, "email_verified": true, "preferred_username": "x"})
 		b := r.browser("one")
-		b.refused("no address", b.signIn(), "/login", "access_denied", "no e-mail address")
+		b.refused("no address", b.signIn(), "/login", "access_denied", "needs an e-mail address")
 	}
 	// Two concurrent sign-ins of a new user create one.
 	r.idp.says(object{"sub": "twin", "email": "twin@example.org", "preferred_username": "twin"})
@@ -677,7 +677,7 @@ func TestRedirects(t *testing.T) {
 		back.RawQuery = url.Values{"error": {"access_denied"}, "error_description": {"<script>"}, "state": back.Query()["state"]}.Encode()
 		location := b.back(back)
 		path, _, _ := strings.Cut(to, "?")
-		if b.refused(to, location, path, "access_denied", "has not signed you in"); strings.Contains(location, "%3C") || strings.Count(location, "?") != 1 {
+		if b.refused(to, location, path, "access_denied", "did not sign you in"); strings.Contains(location, "%3C") || strings.Count(location, "?") != 1 {
 			t.Error(location)
 		}
 	}
@@ -703,7 +703,7 @@ func TestProvidersErrors(t *testing.T) {
 	for said, code := range map[string]string{"access_denied": "access_denied", "login_required": "login_required", "<script>": "access_denied"} {
 		back := r.idp.authorize(b.begin(nil))
 		back.RawQuery = url.Values{"error": {said}, "state": back.Query()["state"]}.Encode()
-		b.refused(said, b.back(back), "/login", code, "has not signed you in")
+		b.refused(said, b.back(back), "/login", code, "did not sign you in")
 	}
 	back := r.idp.authorize(b.begin(nil))
 	r.DB.Exec(t, "update oidc_provider set client_secret = 'other'")
@@ -768,7 +768,7 @@ func TestUserInfo(t *testing.T) {
 	}
 	b := r.browser("one")
 	say(object{"sub": "1"}, object{"sub": "2", "email": "ann@example.org"})
-	b.refused("of somebody else", b.signIn(), "/login", "server_error", "cannot be relied on")
+	b.refused("of somebody else", b.signIn(), "/login", "server_error", "answer is not valid")
 	say(object{"sub": "1"}, object{"sub": "1", "email": "ann@example.org", "email_verified": true, "preferred_username": "ann", "groups": []string{"staff"}})
 	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.Username != "ann" || s.User.Role != "maintainer" || !s.User.EmailVerified {
 		t.Errorf("%+v", s.User)
@@ -873,7 +873,7 @@ func TestOvertaken(t *testing.T) {
 		return b, res.Want(303).Header.Get("Location")
 	}
 	b, location := while("insert into oidc_identity (tenant_id, provider_id, subject, account_id) select tenant_id, id, 'rival', $1 from oidc_provider", ann.ID)
-	b.refused("another subject with the same address", location, "/login", "access_denied", "somebody else")
+	b.refused("another subject with the same address", location, "/login", "access_denied", "another account")
 
 	r.DB.Exec(t, "delete from oidc_identity")
 	_, location = while("delete from account where id = $1", ann.ID)

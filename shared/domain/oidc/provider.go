@@ -92,40 +92,40 @@ func (p *Provider) check() error {
 		p.Scopes = []string{"openid", "profile", "email"}
 	}
 	if u, err := url.Parse(p.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(p.Issuer, "?#") || len(p.Issuer) > 500 {
-		wrong("issuer", "must be the address that the provider calls itself by, such as https://id.example.org/realms/books")
+		wrong("issuer", "must be the provider's own issuer address, such as https://id.example.org/realms/books")
 	}
 	for field, text := range map[string]string{"displayName": p.DisplayName, "clientId": p.ClientID, "usernameClaim": p.UsernameClaim, "emailClaim": p.EmailClaim} {
 		if !printable(text, 1, map[bool]int{true: 500, false: 100}[field == "clientId"]) {
-			wrong(field, "must be there, hold printable characters, and be at most 100 long (clientId: 500)")
+			wrong(field, "must be 1 to 100 printable characters (clientId: 1 to 500)")
 		}
 	}
 	if !printable(p.GroupsClaim, 0, 200) {
-		wrong("groupsClaim", "must hold printable characters, at most 200")
+		wrong("groupsClaim", "must be at most 200 printable characters")
 	}
 	if p.MissingGroups != groupsKeep && p.MissingGroups != groupsNone {
 		wrong("missingGroups", "must be keep or none")
 	}
 	if !printable(p.BearerAudience, 0, 500) {
-		wrong("bearerAudience", "must hold printable characters, at most 500")
+		wrong("bearerAudience", "must be at most 500 printable characters")
 	}
 	if !auth.IsRole(p.DefaultRole) {
 		wrong("defaultRole", "must be reader, maintainer or admin")
 	}
 	if !slices.Contains(p.Scopes, "openid") || len(p.Scopes) > 20 || slices.ContainsFunc(p.Scopes, func(s string) bool { return !printable(s, 1, 100) || strings.Contains(s, " ") }) {
-		wrong("scopes", "must be at most 20 words, openid among them")
+		wrong("scopes", "must be at most 20 words, including openid")
 	}
 	for field, groups := range map[string][]string{"adminGroups": p.AdminGroups, "maintainerGroups": p.MaintainerGroups, "readerGroups": p.ReaderGroups} {
 		switch {
 		case len(groups) > 100 || slices.ContainsFunc(groups, func(g string) bool { return !printable(g, 1, 500) }):
-			wrong(field, "must be at most 100 names of groups")
+			wrong(field, "must be at most 100 group names")
 		case len(groups) > 0 && p.GroupsClaim == "":
-			wrong(field, "needs groupsClaim: where the provider says in which groups somebody is")
+			wrong(field, "needs groupsClaim, the claim that lists a user's groups")
 		}
 	}
 	for _, uri := range p.RedirectURIs {
 		u, err := url.Parse(uri)
 		if err != nil || u.Scheme == "" || u.Fragment != "" || slices.Contains([]string{"javascript", "data", "vbscript", "file", "blob"}, strings.ToLower(u.Scheme)) || len(uri) > maxRedirect || !printable(uri, 1, maxRedirect) {
-			wrong("redirectUris", "must be whole addresses without a fragment, such as https://reader.example.org/signed-in or reader:/signed-in")
+			wrong("redirectUris", "must be absolute addresses without a fragment, such as https://reader.example.org/signed-in or reader:/signed-in")
 			break
 		}
 	}
@@ -154,10 +154,10 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 		return nil, err
 	}
 	if secret.Text != "" && secret.None {
-		return nil, fault.Invalid("noSecret", "must not be said together with a secret")
+		return nil, fault.Invalid("noSecret", "must not be set together with a secret")
 	}
 	if len(secret.Text) > maxSecret {
-		return nil, fault.Invalid("clientSecret", "must be %d bytes at most", maxSecret)
+		return nil, fault.Invalid("clientSecret", "must be at most %d bytes", maxSecret)
 	}
 	var out *Provider
 	err := system.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -175,7 +175,7 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 		if old != nil {
 			p.ID, sealed = old.ID, old.Secret
 		} else if n >= maxProviders {
-			return fault.New(fault.Conflict, "provider: the tenant has %d already, and can have no more", maxProviders)
+			return fault.New(fault.Conflict, "provider: the tenant already has %d, the most it can have; remove one first", maxProviders)
 		}
 		switch {
 		case secret.None:
@@ -186,7 +186,7 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 				return err
 			}
 		case old == nil:
-			return fault.Invalid("clientSecret", "is required for a new provider: name a file with it, or say that there is none")
+			return fault.Invalid("clientSecret", "is required for a new provider: set it (--secret-file on the command line), or set noSecret")
 		}
 		b = pgx.Batch{}
 		if old != nil && old.Issuer != p.Issuer {
@@ -222,7 +222,7 @@ func List(ctx context.Context, d *db.DB) ([]Provider, error) {
 func Remove(ctx context.Context, system *db.DB, name string) error {
 	n, err := db.Exec(ctx, system, "delete from oidc_provider where tenant_id = app.tenant() and name = $1", name)
 	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, "provider: there is none named %q", name)
+		err = fault.New(fault.NotFound, "provider: there is no provider named %q", name)
 	}
 	return err
 }

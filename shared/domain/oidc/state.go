@@ -90,7 +90,7 @@ func take(ctx context.Context, d *db.DB, hash []byte, provider string, browser k
 func Forget(ctx context.Context, system *db.DB) (int64, error) {
 	n, err := system.Pool().Exec(ctx, "delete from oidc_state where expires_at < now()")
 	if err != nil {
-		return 0, fmt.Errorf("forget sign-ins: %w", err)
+		return 0, fmt.Errorf("delete expired sign-ins: %w", err)
 	}
 	return n.RowsAffected(), nil
 }
@@ -101,7 +101,7 @@ func checkRedirect(ctx context.Context, p *Provider, uri string) error {
 	if slices.Contains(p.RedirectURIs, uri) {
 		return nil
 	}
-	refused := fault.Invalid("redirectUri", "must be an address of this server, or one that its operator allows")
+	refused := fault.Invalid("redirectUri", "must be an address of this server or one that its operator allows")
 	// Browsers treat a backslash as a slash, and ignore control characters.
 	if strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f || r == '#' }) {
 		return refused

@@ -50,7 +50,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 		Summary: "Set the initial settings; unknown keys are ignored; either all others are stored or none", Tag: "Setup", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *ConfigureInput) (*Configured, error) {
 			if in.Body.SkipConfiguration {
-				return &Configured{Message: "Everything stays as installed"}, nil
+				return &Configured{Message: "The settings stay unchanged"}, nil
 			}
 			n, err := setting.Configure(ctx, d, in.Body.Settings, "Setup")
 			if err != nil {

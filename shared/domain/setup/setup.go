@@ -54,7 +54,7 @@ func checkStrength(password string) []fault.Field {
 	return []fault.Field{{Field: "password", Message: "needs " + strings.Join(missing, ", ")}}
 }
 
-var errDone = fault.New(fault.BadRequest, "This server is set up already; sign in, or ask an administrator for an account")
+var errDone = fault.New(fault.BadRequest, "This server is already set up; sign in, or ask an administrator for an account")
 
 // CreateAdmin creates the first administrator from the server's own configuration; it does nothing if there is a user.
 // The e-mail address is at localhost.localdomain. ctx is in the tenant.

@@ -68,7 +68,7 @@ func TestSetup(t *testing.T) {
 	anyone.Do("GET", "/api/v1/users", nil).Want(200)
 
 	anonymous := s.Anonymous(t, "one")
-	if e := anonymous.Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400).Map(); !strings.Contains(e["message"].(string), "set up already") {
+	if e := anonymous.Do("POST", "/api/v1/setup/initialize", admin("eve")).Want(400).Map(); !strings.Contains(e["message"].(string), "already set up") {
 		t.Errorf("second time: %v", e)
 	}
 	status = anonymous.Do("GET", "/api/v1/setup/status", nil).Want(200).Map()
@@ -151,7 +151,7 @@ func TestSetupRace(t *testing.T) {
 		}
 		group.Go(func() {
 			r := c.Do("POST", "/api/v1/setup/initialize", admin(fmt.Sprintf("ann%d", i)))
-			if r.Status != 201 && !strings.Contains(string(r.Body), "set up already") {
+			if r.Status != 201 && !strings.Contains(string(r.Body), "already set up") {
 				t.Errorf("status %d: %s", r.Status, r.Body)
 			}
 			mu.Lock()

@@ -99,7 +99,7 @@ func (w grantee) grant(ctx context.Context, d *db.DB, id uuid.UUID, in GrantBody
 func (w grantee) revoke(ctx context.Context, d *db.DB, id, tag uuid.UUID) error {
 	n, err := db.Exec(ctx, d, "delete from sharing_grant where tenant_id = app.tenant() and "+w.column+" = $1 and sharing_tag_id = $2", id, tag)
 	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, "No such sharing tag is allowed or denied there")
+		err = fault.New(fault.NotFound, "There is no grant of this sharing tag")
 	}
 	return err
 }

@@ -90,7 +90,7 @@ func addMembers(ctx context.Context, d *db.DB, group uuid.UUID, joining []uuid.U
 	case !exists:
 		return nil, fault.Missing(groups.what)
 	case len(unknown) > 0:
-		return nil, fault.New(fault.NotFound, "No user has the id %s; nobody has joined", unknown[0])
+		return nil, fault.New(fault.NotFound, "There is no user with the id %s; no users were added", unknown[0])
 	}
 	return out, nil
 }
@@ -98,7 +98,7 @@ func addMembers(ctx context.Context, d *db.DB, group uuid.UUID, joining []uuid.U
 func removeMember(ctx context.Context, d *db.DB, group, user uuid.UUID) error {
 	n, err := db.Exec(ctx, d, "delete from access_group_member where tenant_id = app.tenant() and group_id = $1 and account_id = $2", group, user)
 	if err == nil && n == 0 {
-		err = fault.New(fault.NotFound, "No such user is in such a group")
+		err = fault.New(fault.NotFound, "Access group or member not found")
 	}
 	return err
 }

@@ -126,12 +126,12 @@ func (k named[T]) create(ctx context.Context, d *db.DB, in *NewBody) (*T, error)
 		return nil, k.refused(err, in.Name)
 	}
 	if out == nil {
-		return nil, fault.New(fault.Conflict, "There are %d of them already, and there can be no more", most)
+		return nil, fault.New(fault.Conflict, "There are already %d, the most there can be; delete one first", most)
 	}
 	return out, nil
 }
 
-var errName = fault.Invalid("name", "must hold printable characters")
+var errName = fault.Invalid("name", "must contain visible characters and no control characters")
 
 // update changes the fields that were sent.
 func (k named[T]) update(ctx context.Context, d *db.DB, id uuid.UUID, in ChangeBody) (*T, error) {

@@ -57,7 +57,7 @@ func (s *service) oidcRoutes(a *httpapi.API) {
 		func(ctx context.Context, in *OIDCMappingInput) (*httpapi.None, error) {
 			n, err := db.Exec(ctx, s.database, "delete from access_group_oidc_mapping where tenant_id = app.tenant() and group_id = $1 and id = $2", in.ID, in.MappingID)
 			if err == nil && n == 0 {
-				err = fault.New(fault.NotFound, "No such mapping is in such a group")
+				err = fault.New(fault.NotFound, "Access group or mapping not found")
 			}
 			return nil, err
 		})
@@ -70,7 +70,7 @@ func queueMappings(b *pgx.Batch, dst *[]OIDCMapping, group uuid.UUID) {
 // addMapping adds a mapping. Concurrent calls for one group are serialized.
 func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*OIDCMapping, error) {
 	if !naming.Printable(&name) {
-		return nil, fault.Invalid("oidcGroupName", "must hold printable characters")
+		return nil, fault.Invalid("oidcGroupName", "must contain visible characters and no control characters")
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -87,13 +87,13 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 	err = d.Run(ctx, &b)
 	switch {
 	case db.Conflict(err, "access_group_oidc_mapping_name"):
-		return nil, fault.Taken("oidcGroupName", "The access group has this mapping already")
+		return nil, fault.Taken("oidcGroupName", "The access group already has this mapping")
 	case err != nil:
 		return nil, err
 	case exists == nil:
 		return nil, fault.Missing(groups.what)
 	case out == nil:
-		return nil, fault.New(fault.Conflict, "The access group has %d mappings already, and can have no more", mostMappings)
+		return nil, fault.New(fault.Conflict, "The access group already has %d mappings, the most it can have; remove one first", mostMappings)
 	}
 	return out, nil
 }

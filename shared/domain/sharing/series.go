@@ -71,7 +71,7 @@ func (s *service) replaceSeriesTags(ctx context.Context, series uuid.UUID, ids [
 		return nil, err
 	}
 	if library != nil && len(unknown) > 0 {
-		return nil, fault.Invalid("sharingTagIds", "no sharing tag has the id %s", unknown[0])
+		return nil, fault.Invalid("sharingTagIds", "there is no sharing tag with the id %s", unknown[0])
 	}
 	return out, s.changed(ctx, series, library)
 }
