@@ -59,7 +59,7 @@ func parse(args []string) (Command, any, error) {
 		return c, nil, fault.New(fault.BadRequest, "%s: %v\n%s", c.Name, err, c.usage())
 	}
 	if set.NArg() > 0 {
-		return c, nil, fault.New(fault.BadRequest, "%s: %q is too much\n%s", c.Name, set.Arg(0), c.usage())
+		return c, nil, fault.New(fault.BadRequest, "%s: unexpected argument %q\n%s", c.Name, set.Arg(0), c.usage())
 	}
 	return c, in, nil
 }

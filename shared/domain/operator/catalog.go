@@ -21,7 +21,7 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 		join pg_class f on f.oid = k.conrelid join pg_class t on t.oid = k.confrelid
 		where k.contype = 'f' and k.connamespace = 'public'::regnamespace and f.oid <> t.oid`)
 	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the database's catalogue: %w", err)
 	}
 	pointedAt := map[string][]string{} // by referencing tables
 	var from, to string
@@ -29,7 +29,7 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 		pointedAt[to] = append(pointedAt[to], from)
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the database's catalogue: %w", err)
 	}
 	var out []string
 	var visit func(name string, path []string)
@@ -51,11 +51,11 @@ func (o *Operator) tables(ctx context.Context) ([]string, error) {
 func column(ctx context.Context, o *Operator, sql string, args ...any) ([]string, error) {
 	rows, err := o.System.Pool().Query(ctx, sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the database's catalogue: %w", err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the database's catalogue: %w", err)
 	}
 	return out, nil
 }

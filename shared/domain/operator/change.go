@@ -33,7 +33,7 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 		return nil, err
 	}
 	if t.Status == deleting {
-		return nil, fault.New(fault.Conflict, "name: the tenant %s is being deleted; only delete can go on with it", name)
+		return nil, fault.New(fault.Conflict, "name: tenant %s is being deleted; call delete again to finish", name)
 	}
 	givenBack, err := o.turn(ctx, t, status)
 	if err != nil {
@@ -48,7 +48,7 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 		return d, nil
 	}
 	if err := scan.Resume(ctx, o.System, t.ID); err != nil {
-		return nil, fmt.Errorf("the tenant is active, but not every library is scanned for what changed meanwhile; resume it again: %w", err)
+		return nil, fmt.Errorf("the tenant is active, but not all of its libraries are queued for a scan; call resume again: %w", err)
 	}
 	return d, nil
 }
@@ -88,7 +88,7 @@ func (o *Operator) changed(ctx context.Context, t *row) (*Details, error) {
 func (o *Operator) alive(ctx context.Context, name string) (*row, error) {
 	t, err := o.find(ctx, name)
 	if err == nil && t.Status == deleting {
-		return nil, fault.New(fault.Conflict, "name: the tenant %s is being deleted", name)
+		return nil, fault.New(fault.Conflict, "name: tenant %s is being deleted", name)
 	}
 	return t, err
 }
@@ -163,7 +163,7 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 			return fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
 		}
 		if l := astray(have, after, libraries); l != nil {
-			return fault.New(fault.Conflict, "roots: the library %q lies in %s, which something else would serve; move it to another folder or delete it first", l.Name, l.Path)
+			return fault.New(fault.Conflict, "roots: library %q at %s would get another bucket or prefix; move it to another folder or delete it first", l.Name, l.Path)
 		}
 		return nil
 	})
@@ -205,7 +205,7 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 			return err
 		}
 		if l := astray(have, left, libraries); l != nil {
-			return fault.New(fault.Conflict, "paths: the library %q lies in %s; delete it first, or leave the tenant that folder", l.Name, l.Path)
+			return fault.New(fault.Conflict, "paths: library %q uses %s; delete the library first, or do not revoke the folder", l.Name, l.Path)
 		}
 		return nil
 	})
@@ -267,7 +267,7 @@ func without(roots []filesystem.Root, paths []string) ([]filesystem.Root, error)
 	gone := map[string]bool{}
 	for _, p := range paths {
 		if !known[p] {
-			return nil, fault.Invalid("paths", "%q is no folder that the tenant was given", p)
+			return nil, fault.Invalid("paths", "%q is not a folder that the tenant was given", p)
 		}
 		gone[p] = true
 	}

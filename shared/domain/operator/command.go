@@ -28,22 +28,22 @@ func command[I any](name, help string, run func(*Operator, context.Context, I) (
 
 // commands lists every command.
 var commands = []Command{
-	command("create", "make a tenant", (*Operator).create),
-	command("list", "tell of all tenants", (*Operator).list),
-	command("show", "tell of one tenant, with what it uses", (*Operator).show),
+	command("create", "create a tenant", (*Operator).create),
+	command("list", "list all tenants", (*Operator).list),
+	command("show", "show a tenant and what it uses", (*Operator).show),
 	command("suspend", "refuse every request and task of a tenant", (*Operator).suspend),
-	command("resume", "end the suspension", (*Operator).resume),
-	command("delete", "remove a tenant and everything it has; library files stay", (*Operator).delete),
-	command("export", "write the tenant's rows to a ZIP", (*Operator).export),
-	command("add-hosts", "let the tenant answer to host names", (*Operator).addHosts),
-	command("remove-hosts", "take host names away", (*Operator).removeHosts),
-	command("grant-roots", "let the tenant make libraries of folders", (*Operator).grantRoots),
-	command("revoke-roots", "take folders away again", (*Operator).revokeRoots),
-	command("set-quotas", "limit what the tenant may use", (*Operator).setQuotas),
-	command("oidc set", "let users sign in with an identity provider (OpenID Connect)", (*Operator).setOIDC),
-	command("oidc list", "tell of the identity providers of a tenant", (*Operator).listOIDC),
-	command("oidc remove", "take an identity provider away; its users stay", (*Operator).removeOIDC),
-	command("rotate-keys", "give the tenant a new secret and clear away what was named by the old one", (*Operator).rotateKeys),
+	command("resume", "end the suspension of a tenant", (*Operator).resume),
+	command("delete", "delete a tenant and all of its data; library files stay", (*Operator).delete),
+	command("export", "write a tenant's rows to a ZIP file", (*Operator).export),
+	command("add-hosts", "add host names to a tenant", (*Operator).addHosts),
+	command("remove-hosts", "remove host names from a tenant", (*Operator).removeHosts),
+	command("grant-roots", "let a tenant create libraries in folders", (*Operator).grantRoots),
+	command("revoke-roots", "revoke folders of a tenant", (*Operator).revokeRoots),
+	command("set-quotas", "limit what a tenant may use", (*Operator).setQuotas),
+	command("oidc set", "add or change an identity provider (OpenID Connect) of a tenant", (*Operator).setOIDC),
+	command("oidc list", "list the identity providers of a tenant", (*Operator).listOIDC),
+	command("oidc remove", "remove an identity provider of a tenant; its users stay", (*Operator).removeOIDC),
+	command("rotate-keys", "give a tenant a new secret and delete the images that the old one named", (*Operator).rotateKeys),
 }
 
 func find(name string) (Command, error) {
@@ -53,7 +53,7 @@ func find(name string) (Command, error) {
 		for _, c := range commands {
 			names = append(names, c.Name)
 		}
-		return Command{}, fault.Invalid("command", "must be one of %s; is %q", strings.Join(names, ", "), name)
+		return Command{}, fault.Invalid("command", "must be one of %s, is %q", strings.Join(names, ", "), name)
 	}
 	return commands[i], nil
 }

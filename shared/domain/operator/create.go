@@ -26,15 +26,15 @@ const (
 // Create describes a tenant to create.
 type Create struct {
 	Name           string   `json:"name"`
-	Hosts          []string `json:"hosts" arg:"host" help:"a host name that it answers to; may be repeated (its own name is one already)"`
-	Roots          []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix that it may make libraries of; may be repeated"`
-	Admin          string   `json:"admin" arg:"admin" help:"user name of the first administrator; left out, whoever comes first to /setup makes one"`
-	AdminEmail     string   `json:"adminEmail" arg:"admin-email" help:"their e-mail address; name@localhost.localdomain when left out"`
-	AdminPassword  string   `json:"adminPassword" arg:"admin-password" help:"their password (other users see the command line); left out, one is made and shown once"`
-	Books          *int64   `json:"books" arg:"books" help:"most books; left out or -1: no limit"`
-	RenditionBytes *int64   `json:"renditionBytes" arg:"rendition-bytes" help:"most bytes in the media bucket; left out or -1: no limit"`
-	Scans          *int64   `json:"scans" arg:"scans" help:"most scans at once; left out or -1: no limit"`
-	Requests       *int64   `json:"requests" arg:"requests" help:"most requests a second of all its users; left out or -1: no limit"`
+	Hosts          []string `json:"hosts" arg:"host" help:"a host name that the tenant answers to, besides its own name; may be repeated"`
+	Roots          []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix that the tenant may create libraries in; may be repeated"`
+	Admin          string   `json:"admin" arg:"admin" help:"user name of the first administrator; default: whoever opens /setup first creates one"`
+	AdminEmail     string   `json:"adminEmail" arg:"admin-email" help:"e-mail address of the administrator; default: name@localhost.localdomain"`
+	AdminPassword  string   `json:"adminPassword" arg:"admin-password" help:"password of the administrator, which other users of this machine can see; default: a new one, shown once"`
+	Books          *int64   `json:"books" arg:"books" help:"maximum number of books; default: -1 (no limit)"`
+	RenditionBytes *int64   `json:"renditionBytes" arg:"rendition-bytes" help:"maximum number of bytes in the media bucket; default: -1 (no limit)"`
+	Scans          *int64   `json:"scans" arg:"scans" help:"maximum number of scans at once; default: -1 (no limit)"`
+	Requests       *int64   `json:"requests" arg:"requests" help:"maximum number of requests a second of all users; default: -1 (no limit)"`
 }
 
 func (i *Create) tenant() string { return i.Name }
@@ -78,7 +78,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 	}
 	err = o.System.Run(db.In(ctx, db.Tenant(id)), &b)
 	if db.Conflict(err, "tenant_name_key") {
-		return nil, fault.Taken("name", "name: there is a tenant %q already", i.Name)
+		return nil, fault.Taken("name", "name: there is already a tenant %q", i.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func checkHosts(hosts []string) ([]string, error) {
 	for _, h := range hosts {
 		clean := strings.ToLower(strings.TrimSuffix(strings.TrimSpace(h), "."))
 		if len(clean) > 253 || !hostShape.MatchString(clean) {
-			return nil, fault.Invalid("hosts", "%q is no host name (without scheme, port or path; international names as xn--…)", h)
+			return nil, fault.Invalid("hosts", "%q is not a host name (use no scheme, port or path; write international names as xn--…)", h)
 		}
 		if !slices.Contains(out, clean) {
 			out = append(out, clean)

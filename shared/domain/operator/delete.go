@@ -18,7 +18,7 @@ import (
 // Delete names the tenant to delete, twice.
 type Delete struct {
 	Name    string `json:"name"`
-	Confirm string `json:"confirm" arg:"confirm" help:"the tenant's name again: nothing brings a deleted tenant back"`
+	Confirm string `json:"confirm" arg:"confirm" help:"the tenant's name again: a deletion cannot be undone"`
 }
 
 func (i *Delete) tenant() string { return i.Name }
@@ -51,7 +51,7 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 		return nil, err
 	}
 	if i.Confirm != i.Name {
-		return nil, fault.Invalid("confirm", "must repeat the tenant's name, %s: nothing brings a deleted tenant back", i.Name)
+		return nil, fault.Invalid("confirm", "must repeat the tenant's name, %s: a deletion cannot be undone", i.Name)
 	}
 	if t.Status != deleting {
 		if _, err := o.turn(ctx, t, deleting); err != nil {
@@ -75,7 +75,7 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 			return nil, err
 		}
 		if !done {
-			return o.deletion(ctx, t, nil, "The time of this invocation is up: call delete again")
+			return o.deletion(ctx, t, nil, "The time of this invocation is up; call delete again")
 		}
 	}
 	left, err := o.left(ctx, t, tables)
@@ -83,7 +83,7 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 		return nil, err
 	}
 	if len(left) > 0 {
-		return o.deletion(ctx, t, left, "Something was added meanwhile: call delete again")
+		return o.deletion(ctx, t, left, "Data was added during the deletion; call delete again")
 	}
 	d, err := o.deletion(ctx, t, nil, "")
 	if err != nil {
@@ -164,7 +164,7 @@ func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64
 		return 0, fmt.Errorf("delete from %s: %w", table, err)
 	}
 	if n > 0 {
-		slog.Info("deleted", "tenant", t.Name, "table", table, "rows", n)
+		slog.Info("rows of a tenant deleted", "tenant", t.Name, "table", table, "rows", n)
 	}
 	return n, nil
 }

@@ -23,8 +23,8 @@ import (
 // Export says what to export, and where to.
 type Export struct {
 	Name        string `json:"name"`
-	WithSecrets bool   `json:"withSecrets" arg:"with-secrets" help:"password hashes, hashes of keys and tokens, and the tenant's secret too"`
-	Output      string `json:"output" arg:"output" help:"file to write, which must not exist; left out, it goes into the media bucket and the answer has an address to fetch it from"`
+	WithSecrets bool   `json:"withSecrets" arg:"with-secrets" help:"also export password hashes, hashes of keys and tokens, and the tenant's secret"`
+	Output      string `json:"output" arg:"output" help:"file to write, which must not exist; default: an object in the media bucket, whose address is in the answer"`
 }
 
 func (i *Export) tenant() string { return i.Name }
@@ -105,7 +105,7 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 // complete.
 func (o *Operator) exportFile(ctx context.Context, t *row, i Export) (_ any, err error) {
 	if _, err := os.Lstat(i.Output); err == nil {
-		return nil, fault.Invalid("output", "there is a file %s already: remove it, or name another", i.Output)
+		return nil, fault.Invalid("output", "file %s already exists; remove it or name another", i.Output)
 	}
 	f, err := os.CreateTemp(filepath.Dir(i.Output), filepath.Base(i.Output)+".*.part")
 	if err != nil {
@@ -210,7 +210,7 @@ func exportTable(ctx context.Context, tx pgx.Tx, z *zip.Writer, table string, se
 	var line string
 	if _, err := pgx.ForEachRow(rows, []any{&line}, func() error {
 		if strings.ContainsRune(line, '\n') {
-			return errors.New("a row is no single line")
+			return errors.New("a row has more than one line")
 		}
 		out.Rows++
 		_, err := w.WriteString(line + "\n")

@@ -17,25 +17,25 @@ import (
 type SetOIDC struct {
 	Name             string   `json:"name"`
 	Provider         string   `json:"provider"`
-	DisplayName      string   `json:"displayName" arg:"display-name" help:"what people see; the provider's name when left out"`
-	Issuer           string   `json:"issuer" arg:"issuer" help:"the address that the provider calls itself by; below it is .well-known/openid-configuration"`
-	ClientID         string   `json:"clientId" arg:"client-id" help:"what the provider calls Longbox"`
+	DisplayName      string   `json:"displayName" arg:"display-name" help:"name that people see; default: the provider's name"`
+	Issuer           string   `json:"issuer" arg:"issuer" help:"the provider's issuer address, which .well-known/openid-configuration is below"`
+	ClientID         string   `json:"clientId" arg:"client-id" help:"client id of Longbox at the provider"`
 	ClientSecret     string   `json:"clientSecret" arg:"-"`
-	SecretFile       string   `json:"-" arg:"secret-file" help:"file with the client's secret; - is standard input; left out, the one there is stays"`
-	NoSecret         bool     `json:"noSecret" arg:"no-secret" help:"the provider knows the client without a secret"`
-	Scopes           []string `json:"scopes" arg:"scope" help:"may be repeated; openid, profile and email when left out"`
-	GroupsClaim      *string  `json:"groupsClaim" arg:"groups-claim" help:"where the provider says in which groups somebody is; groups when left out, an empty one does not ask"`
-	MissingGroups    string   `json:"missingGroups" arg:"missing-groups" help:"what it means that the provider says nothing of groups: none (they are in no group) or keep (role and access groups stay); none when left out"`
-	UsernameClaim    string   `json:"usernameClaim" arg:"username-claim" help:"preferred_username when left out"`
-	EmailClaim       string   `json:"emailClaim" arg:"email-claim" help:"email when left out"`
-	AdminGroups      []string `json:"adminGroups" arg:"admin-group" help:"group whose members are administrators; may be repeated. Where any group gives a role, each sign-in sets it"`
+	SecretFile       string   `json:"-" arg:"secret-file" help:"file with the client secret; - is standard input; default: the present secret stays"`
+	NoSecret         bool     `json:"noSecret" arg:"no-secret" help:"the client has no secret at the provider"`
+	Scopes           []string `json:"scopes" arg:"scope" help:"a scope; may be repeated; default: openid, profile and email"`
+	GroupsClaim      *string  `json:"groupsClaim" arg:"groups-claim" help:"claim that lists a user's groups; default: groups; empty: groups are not read"`
+	MissingGroups    string   `json:"missingGroups" arg:"missing-groups" help:"what a missing claim of groups means: none (the user is in no group) or keep (role and access groups stay); default: none"`
+	UsernameClaim    string   `json:"usernameClaim" arg:"username-claim" help:"claim with the user name; default: preferred_username"`
+	EmailClaim       string   `json:"emailClaim" arg:"email-claim" help:"claim with the e-mail address; default: email"`
+	AdminGroups      []string `json:"adminGroups" arg:"admin-group" help:"group whose members are administrators; may be repeated. If any group gives a role, each sign-in sets the role"`
 	MaintainerGroups []string `json:"maintainerGroups" arg:"maintainer-group" help:"group whose members are maintainers; may be repeated"`
 	ReaderGroups     []string `json:"readerGroups" arg:"reader-group" help:"group whose members are readers; may be repeated"`
-	DefaultRole      string   `json:"defaultRole" arg:"default-role" help:"role of who is in none of these groups; reader when left out"`
-	CreateUsers      bool     `json:"createUsers" arg:"create-users" help:"make users who are not there yet"`
-	RedirectURIs     []string `json:"redirectUris" arg:"redirect-uri" help:"address that an app may have the browser sent to with the session, besides those of the tenant's host; may be repeated"`
-	BearerAudience   string   `json:"bearerAudience" arg:"bearer-audience" help:"take the provider's access tokens for this audience as credentials of requests; none when left out"`
-	Disabled         bool     `json:"disabled" arg:"disabled" help:"keep it, but let nobody sign in with it"`
+	DefaultRole      string   `json:"defaultRole" arg:"default-role" help:"role of users who are in none of these groups; default: reader"`
+	CreateUsers      bool     `json:"createUsers" arg:"create-users" help:"create users who do not exist yet"`
+	RedirectURIs     []string `json:"redirectUris" arg:"redirect-uri" help:"address that a sign-in may redirect to with the session, besides addresses of the tenant's host; may be repeated"`
+	BearerAudience   string   `json:"bearerAudience" arg:"bearer-audience" help:"audience of the provider's access tokens that are accepted as credentials of requests; default: none are accepted"`
+	Disabled         bool     `json:"disabled" arg:"disabled" help:"keep the provider, but let nobody sign in with it"`
 }
 
 func (i *SetOIDC) tenant() string { return i.Name }

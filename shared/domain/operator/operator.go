@@ -82,7 +82,7 @@ func (o *Operator) find(ctx context.Context, name string) (*row, error) {
 
 func noTenant(name string) error {
 	return &fault.Error{Code: fault.NotFound, Message: fmt.Sprintf("name: there is no tenant %q", name),
-		Fields: []fault.Field{{Field: "name", Message: "is no tenant"}}}
+		Fields: []fault.Field{{Field: "name", Message: "is not a tenant"}}}
 }
 
 func checkName(name string) error {
@@ -108,7 +108,7 @@ func (o *Operator) announce(ctx context.Context, t *row) bool {
 		err = o.Events.Flush(wait)
 	}
 	if err != nil {
-		slog.Warn("the change was not announced: other processes notice by themselves", "tenant", t.Name, "error", err)
+		slog.Warn("cannot announce a change of a tenant; other processes notice it after some seconds", "tenant", t.Name, "error", err)
 	}
 	return err == nil
 }
@@ -117,7 +117,7 @@ func (o *Operator) announce(ctx context.Context, t *row) bool {
 func (o *Operator) settled(ctx context.Context, since time.Time) error {
 	var now time.Time
 	if err := o.System.Pool().QueryRow(ctx, "select now()").Scan(&now); err != nil {
-		return fmt.Errorf("the database's clock: %w", err)
+		return fmt.Errorf("read the database's clock: %w", err)
 	}
 	timer := time.NewTimer(since.Add(o.Settle).Sub(now))
 	defer timer.Stop()

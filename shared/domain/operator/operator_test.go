@@ -80,10 +80,10 @@ func TestRootsOfALibraryStay(t *testing.T) {
 	library("New", "/comics/new", "books", "acme/new/")
 	library("Old", "/comics/old/a", "archive", "a/")
 	library("Stray", "/manga/a", "before", "manga/a/") // its root was replaced once
-	refused(t, r, fault.Conflict, `roots: the library "New" lies in /comics/new`, "grant-roots", "acme", "--root", "/comics=books/other")
-	refused(t, r, fault.Conflict, `roots: the library "New"`, "grant-roots", "acme", "--root", "/fine=books/fine", "--root", "/comics/new=books/deeper")
-	refused(t, r, fault.Conflict, `paths: the library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // otherwise /comics would lead elsewhere
-	refused(t, r, fault.Conflict, `roots: the library "Stray"`, "grant-roots", "acme", "--root", "/manga=books/other")
+	refused(t, r, fault.Conflict, `roots: library "New" at /comics/new`, "grant-roots", "acme", "--root", "/comics=books/other")
+	refused(t, r, fault.Conflict, `roots: library "New"`, "grant-roots", "acme", "--root", "/fine=books/fine", "--root", "/comics/new=books/deeper")
+	refused(t, r, fault.Conflict, `paths: library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // otherwise /comics would lead elsewhere
+	refused(t, r, fault.Conflict, `roots: library "Stray"`, "grant-roots", "acme", "--root", "/manga=books/other")
 	r.details("grant-roots", "acme", "--root", "/comics=books/acme", "--root", "/comics/empty=books/empty")
 	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga") // the latter is served again
 	got := r.details("show", "acme")
@@ -186,9 +186,9 @@ func TestRefused(t *testing.T) {
 		{fault.BadRequest, "adminPassword: ", "create gamma --admin boss --admin-password short"},
 		{fault.BadRequest, "adminEmail: ", "create gamma --admin boss --admin-email nowhere"},
 		{fault.BadRequest, "confirm: must repeat", "delete acme"},
-		{fault.BadRequest, "resume: the tenant's keys were never changed", "rotate-keys acme --resume"},
+		{fault.BadRequest, "resume: the tenant's keys were never rotated", "rotate-keys acme --resume"},
 		{fault.BadRequest, "limit: ", "list --limit 1001"},
-		{fault.BadRequest, "is too much", "show acme beta"},
+		{fault.BadRequest, "unexpected argument", "show acme beta"},
 		{fault.BadRequest, "not defined", "show acme --force"},
 		{fault.BadRequest, "output: ", "export acme --output /"},
 	} {

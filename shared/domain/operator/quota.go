@@ -10,10 +10,10 @@ import (
 // SetQuotas changes the limits that it contains.
 type SetQuotas struct {
 	Name           string `json:"name"`
-	Books          *int64 `json:"books" arg:"books" help:"most books; -1: no limit"`
-	RenditionBytes *int64 `json:"renditionBytes" arg:"rendition-bytes" help:"most bytes in the media bucket; -1: no limit"`
-	Scans          *int64 `json:"scans" arg:"scans" help:"most scans at once; -1: no limit"`
-	Requests       *int64 `json:"requests" arg:"requests" help:"most requests a second of all its users; -1: no limit"`
+	Books          *int64 `json:"books" arg:"books" help:"maximum number of books; -1: no limit"`
+	RenditionBytes *int64 `json:"renditionBytes" arg:"rendition-bytes" help:"maximum number of bytes in the media bucket; -1: no limit"`
+	Scans          *int64 `json:"scans" arg:"scans" help:"maximum number of scans at once; -1: no limit"`
+	Requests       *int64 `json:"requests" arg:"requests" help:"maximum number of requests a second of all users; -1: no limit"`
 }
 
 func (i *SetQuotas) tenant() string { return i.Name }
@@ -32,7 +32,7 @@ func (q quotas) check() error {
 		{"scans", q.scans, 0, 1000}, {"requests", q.requests, 1, 1_000_000},
 	} {
 		if c.value != nil && *c.value != noLimit && (*c.value < c.least || *c.value > c.most) {
-			bad = append(bad, fault.Invalid(c.name, "must be %d to %d, or -1 for no limit; is %d", c.least, c.most, *c.value).Fields...)
+			bad = append(bad, fault.Invalid(c.name, "must be %d to %d, or -1 for no limit, is %d", c.least, c.most, *c.value).Fields...)
 		}
 	}
 	return fault.InvalidFields(bad)

@@ -104,8 +104,8 @@ func (o *Operator) details(ctx context.Context, name string) (*Details, error) {
 
 // List says which tenants to list.
 type List struct {
-	After string `json:"after" arg:"after" help:"begin after this name"`
-	Limit int    `json:"limit" arg:"limit" help:"how many, 1 to 1000; 1000 when left out"`
+	After string `json:"after" arg:"after" help:"start after this name"`
+	Limit int    `json:"limit" arg:"limit" help:"number of tenants, 1 to 1000; default: 1000"`
 }
 
 // Tenants is a list of tenants by name.

@@ -13,7 +13,7 @@ import (
 // RotateKeys names the tenant whose keys to rotate.
 type RotateKeys struct {
 	Name   string `json:"name"`
-	Resume bool   `json:"resume" arg:"resume" help:"make no new key: only go on clearing away what the old one named"`
+	Resume bool   `json:"resume" arg:"resume" help:"create no new secret; only continue to delete the images that the old one named"`
 }
 
 func (i *RotateKeys) tenant() string { return i.Name }
@@ -44,7 +44,7 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 			return nil, err
 		}
 	} else if t.SecretAt.Equal(t.CreatedAt) {
-		return nil, fault.Invalid("resume", "the tenant's keys were never changed")
+		return nil, fault.Invalid("resume", "the tenant's keys were never rotated; call rotate-keys without resume")
 	}
 	// Until then another process may still store objects under the old secret.
 	if err := o.settled(ctx, t.SecretAt); err != nil {

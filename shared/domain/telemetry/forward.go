@@ -37,7 +37,7 @@ func (c Config) Validate() error {
 		return nil
 	}
 	if strings.ContainsAny(c.Endpoint, "?#") {
-		return errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: must have no ? and no #: /v1/traces and /v1/metrics are written behind it")
+		return errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: must not contain ? or #, because /v1/traces and /v1/metrics are appended to it")
 	}
 	return environ.WebAddress("OTEL_EXPORTER_OTLP_ENDPOINT", c.Endpoint)
 }
@@ -60,20 +60,20 @@ func newForwarder(c Config) *forwarder {
 func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	if f.endpoint == "" {
 		return &fault.Error{Code: fault.Unavailable, RetryAfter: time.Hour,
-			Message: "This server takes no measurements: its operator has set no collector (OTEL_EXPORTER_OTLP_ENDPOINT)"}
+			Message: "This server accepts no telemetry: its operator has set no collector (OTEL_EXPORTER_OTLP_ENDPOINT)"}
 	}
 	kind, _, err := mime.ParseMediaType(in.ContentType)
 	if err != nil || kind != "application/x-protobuf" && kind != "application/json" {
 		return fault.Invalid("Content-Type", "must be application/x-protobuf or application/json")
 	}
 	if in.ContentEncoding != "" && in.ContentEncoding != "gzip" {
-		return fault.Invalid("Content-Encoding", "must be gzip, or absent")
+		return fault.Invalid("Content-Encoding", "must be gzip or absent")
 	}
 	select {
 	case f.turns <- struct{}{}:
 		defer func() { <-f.turns }()
 	default:
-		return &fault.Error{Code: fault.Unavailable, RetryAfter: patience, Message: "The collector of measurements has too much to do; try again later"}
+		return &fault.Error{Code: fault.Unavailable, RetryAfter: patience, Message: "The telemetry collector is busy; try again later"}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.endpoint+"/"+to, bytes.NewReader(in.RawBody))
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	}
 	res, err := f.client.Do(req)
 	if err != nil {
-		return fault.Wrap(err, fault.BadGateway, "The collector of measurements does not answer")
+		return fault.Wrap(err, fault.BadGateway, "The telemetry collector does not answer")
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer) // the details are not used
@@ -94,7 +94,7 @@ func (f *forwarder) send(ctx context.Context, to string, in *Input) error {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return nil
 	case res.StatusCode == http.StatusBadRequest:
-		return fault.New(fault.BadRequest, "The collector of measurements does not understand the body")
+		return fault.New(fault.BadRequest, "The telemetry collector rejects the body")
 	}
-	return fault.New(fault.BadGateway, "The collector of measurements answers with status %d", res.StatusCode)
+	return fault.New(fault.BadGateway, "The telemetry collector answers with status %d", res.StatusCode)
 }

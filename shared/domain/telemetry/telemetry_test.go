@@ -214,7 +214,7 @@ func TestWordsOfTheCollector(t *testing.T) {
 	}))
 	t.Cleanup(odd.Close)
 	in := &Input{ContentType: "application/json", RawBody: []byte("{}")}
-	if err := newForwarder(Config{Endpoint: odd.URL}).send(t.Context(), "v1/traces", in); err == nil || fault.From(err).Message != "The collector of measurements answers with status 500" {
+	if err := newForwarder(Config{Endpoint: odd.URL}).send(t.Context(), "v1/traces", in); err == nil || fault.From(err).Message != "The telemetry collector answers with status 500" {
 		t.Errorf("%v", err)
 	}
 	odd.Close()

@@ -20,11 +20,11 @@ func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 	end := time.Now().Add(patience)
 	rows, err := system.Pool().Query(ctx, "select id from tenant where max_rendition_bytes is not null and status <> 'deleting' order by random()")
 	if err != nil {
-		return fmt.Errorf("tenants with a limit: %w", err)
+		return fmt.Errorf("find tenants with a limit: %w", err)
 	}
 	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
-		return fmt.Errorf("tenants with a limit: %w", err)
+		return fmt.Errorf("find tenants with a limit: %w", err)
 	}
 	var failures error
 	for _, id := range tenants { // a failure for one does not affect the others
