@@ -78,7 +78,7 @@ func TestKOReader(t *testing.T) {
 	stop := s.work() // what logging in has asked for
 	for _, file := range [][]byte{comic, novel, single, broken} {
 		testkit.Eventually(t, time.Minute, func() bool { // known, but not read
-			return strings.Contains(string(ko.Do("GET", at+"/"+digestOf(file), nil).Want(404).Body), "not read yet")
+			return strings.Contains(string(ko.Do("GET", at+"/"+digestOf(file), nil).Want(404).Body), "not read the book yet")
 		})
 	}
 	stop()

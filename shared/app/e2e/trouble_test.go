@@ -345,7 +345,7 @@ func TestArchivedFileIsNotRead(t *testing.T) {
 	})
 	for _, path := range []string{"/pages/2", "/pages/2?width=30", "/file"} {
 		res := s.fetch(t, admin, "GET", "/api/v1/books/"+s.books(admin)["S/1.cbz"].ID.String()+path)
-		if res.want(t, 409); !strings.Contains(string(res.Body), "must be restored") || res.Header.Get("Retry-After") != "" {
+		if res.want(t, 409); !strings.Contains(string(res.Body), "restore it before") || res.Header.Get("Retry-After") != "" {
 			t.Errorf("%s: %s %v", path, res.Body, res.Header)
 		}
 	}

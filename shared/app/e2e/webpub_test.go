@@ -193,7 +193,7 @@ func TestWebPublications(t *testing.T) {
 		t.Errorf("positions of pages: %+v", list)
 	}
 
-	for path, why := range map[string]string{comic + "/manifest/epub": "no EPUB", comic + "/resource/1.jpg": "no EPUB", one + "/manifest/divina": "no pages",
+	for path, why := range map[string]string{comic + "/manifest/epub": "not an EPUB", comic + "/resource/1.jpg": "not an EPUB", one + "/manifest/divina": "no pages",
 		at("Saga/Broken.epub") + "/manifest": "container.xml", at("Saga/Broken.epub") + "/resource/mimetype": "container.xml", at("Saga/Broken.epub") + "/positions": "container.xml"} {
 		if got := reader.Do("GET", path, nil).Want(404).Map()["message"]; !strings.Contains(fmt.Sprint(got), why) {
 			t.Errorf("%s: %v", path, got)

@@ -152,10 +152,10 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 	slow := 0
 	for i, e := range entries {
 		if e.Method != archive.PDFPage {
-			return fmt.Errorf("content: %s needs no walk", e.Name)
+			return fmt.Errorf("%s is not a page of a PDF document", e.Name)
 		}
 		if r.Draw == nil {
-			return &archive.Error{Kind: archive.Unsupported, Msg: e.Name + " must be drawn, and this program cannot"}
+			return &archive.Error{Kind: archive.Unsupported, Msg: e.Name + " must be drawn, which this program cannot do"}
 		}
 		image, err := r.Draw(ctx, at, o.Size, int(e.Offset))
 		damage, ofPage := errors.AsType[*archive.Error](err)

@@ -77,8 +77,8 @@ func (c *chosenBooks) target() task.Target {
 }
 
 const (
-	bookMessage   = "The covers of the books are queued to be made"
-	seriesMessage = "The covers of the series are queued to be made"
+	bookMessage   = "The generation of the books' covers is queued"
+	seriesMessage = "The generation of the series' covers is queued"
 )
 
 // Routes registers the operations on covers: making them, uploading them and choosing among them.
@@ -104,9 +104,9 @@ func makes(a *httpapi.API, d *db.DB, added task.Added) {
 		target                               func(uuid.UUID) task.Target
 	}{
 		{path: "/books/{id}/thumbnail/generate", id: "makeBookCover", summary: "Generate the cover of a book",
-			tag: "Books", typ: task.BookCovers, message: "The cover of the book is queued to be made", target: task.OfBook},
+			tag: "Books", typ: task.BookCovers, message: "The generation of the book's cover is queued", target: task.OfBook},
 		{path: "/series/{id}/thumbnail/generate", id: "makeSeriesCover", summary: "Generate the cover of a series",
-			tag: "Series", typ: task.SeriesCovers, message: "The cover of the series is queued to be made", target: task.OfSeries},
+			tag: "Series", typ: task.SeriesCovers, message: "The generation of the series' cover is queued", target: task.OfSeries},
 		{path: "/libraries/{id}/books/thumbnails/generate", id: "makeBookCoversOfLibrary", summary: "Generate the covers of a library's books",
 			tag: "Libraries", typ: task.BookCovers, message: bookMessage, target: task.OfLibrary},
 		{path: "/libraries/{id}/series/thumbnails/generate", id: "makeSeriesCoversOfLibrary", summary: "Generate the covers of a library's series",

@@ -30,7 +30,7 @@ func picture(contentType string, body []byte) (*pictureFile, error) {
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
-			return nil, fault.Invalid("file", "is missing in the form")
+			return nil, fault.Invalid("file", "is missing from the form")
 		}
 		if err != nil {
 			return nil, fault.Wrap(err, fault.BadRequest, "The form cannot be read")

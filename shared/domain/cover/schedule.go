@@ -28,7 +28,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 		total, failures = total+n, errors.Join(failures, err)
 	}
 	if total > 0 {
-		slog.Info("tasks that make covers queued", "count", total)
+		slog.Info("cover tasks queued", "count", total)
 	}
 	return total, failures
 }

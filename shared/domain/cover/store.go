@@ -85,7 +85,8 @@ func (o covered) add(ctx context.Context, d *db.DB, id uuid.UUID, p *pictureFile
 	case !exists:
 		return nil, nil, fault.Missing(o.What)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "There are %d uploaded covers of the %s already, or %d or 1 GiB of all %s: delete one first", mostCovers, o.Table, mostOfAll, o.Path)
+		return nil, nil, fault.New(fault.Conflict, "The limit of uploaded covers is reached (%d for one %s; %d or 1 GiB for all %s): delete one first", mostCovers,
+			o.Table, mostOfAll, o.Path)
 	}
 	c.library = out.LibraryID
 	return out, &c, nil

@@ -45,11 +45,11 @@ func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string,
 	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join cover_sweep s on s.tenant_id = t.id
 		where t.status <> 'deleting' and (s.due_at is null or s.due_at <= $1) order by s.due_at nulls first, t.id limit 1000`, now)
 	if err != nil {
-		return fmt.Errorf("find whose covers to go through: %w", err)
+		return fmt.Errorf("find tenants with covers to check: %w", err)
 	}
 	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
-		return fmt.Errorf("find whose covers to go through: %w", err)
+		return fmt.Errorf("find tenants with covers to check: %w", err)
 	}
 	until := time.Now().Add(given)
 	ctx, cancel := context.WithDeadline(ctx, until.Add(hangFor))
@@ -61,10 +61,10 @@ func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string,
 		}
 		s := sweeper{system: system, media: media, bucket: bucket, tenant: id, now: now, until: until}
 		if err := s.sweep(db.In(ctx, db.Tenant(id))); err != nil {
-			failures = errors.Join(failures, fmt.Errorf("go through the covers of tenant %s: %w", id, err))
+			failures = errors.Join(failures, fmt.Errorf("check covers of tenant %s: %w", id, err))
 		}
 		if s.gone.Objects > 0 {
-			slog.Info("covers that nothing shows any more deleted", "tenant", id, "objects", s.gone.Objects, "bytes", s.gone.Bytes)
+			slog.Info("unused covers deleted", "tenant", id, "objects", s.gone.Objects, "bytes", s.gone.Bytes)
 		}
 	}
 	return failures

@@ -52,7 +52,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := httpapi.Group{Path: "/koreader", Tag: "KOReader"}.Op
 	httpapi.Register(a, op("POST", "/users/create", "koreaderCreateUser", "Create a user; always refused, as users are created elsewhere", httpapi.Public),
 		func(context.Context, *struct{}) (*httpapi.None, error) {
-			return nil, fault.New(fault.Forbidden, "Users are not made here: log in with an API key as user name, and any password")
+			return nil, fault.New(fault.Forbidden, "Users cannot be created here: log in with an API key as user name and any password")
 		})
 	httpapi.Register(a, op("GET", "/users/auth", "koreaderAuthorize", "Check the API key in x-auth-user; x-auth-key is ignored", httpapi.SignedIn),
 		func(ctx context.Context, _ *struct{}) (*Authorized, error) {
@@ -95,7 +95,7 @@ func (p *NewPlace) text() (string, error) {
 	if json.Unmarshal(p.Progress, &n) == nil && wholeNumber.MatchString(n.String()) {
 		return n.String(), nil
 	}
-	return "", fault.Invalid("progress", "must be a page number, or a place of at most %d bytes", maxProgress)
+	return "", fault.Invalid("progress", "must be a page number or a position of at most %d bytes", maxProgress)
 }
 
 // maxProgress is the maximum length of a position in KOReader's format, in bytes.
@@ -114,6 +114,6 @@ type wanter struct {
 func (w *wanter) want(ctx context.Context) {
 	tenant := httpapi.TenantOf(ctx).ID
 	if err := w.asked.Add(ctx, w.database, w.added, tenant, queue); err != nil {
-		slog.Warn("digests for KOReader cannot be asked for", "tenant", tenant, "error", err)
+		slog.Warn("cannot queue the task for KOReader digests", "tenant", tenant, "error", err)
 	}
 }

@@ -79,7 +79,7 @@ func TestWhosePlace(t *testing.T) {
 	if got, want := r.kept(comic), me.Name+" 3 koreader:A1 -"; got != want {
 		t.Errorf("kept: %q, want %q", got, want)
 	}
-	if got := other.Do("GET", at+"/d1", nil).Want(404); !strings.Contains(string(got.Body), "not read yet") {
+	if got := other.Do("GET", at+"/d1", nil).Want(404); !strings.Contains(string(got.Body), "not read the book yet") {
 		t.Errorf("another user: %s", got.Body)
 	}
 	other.Do("PUT", at, place("d1", 5, 0.625)).Want(200)

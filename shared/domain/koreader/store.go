@@ -24,9 +24,9 @@ import (
 )
 
 var (
-	errOff       = fault.New(fault.NotFound, "KOReader sync is off: an administrator turns it on by the setting %s", setting.KOReader)
-	errUnknown   = fault.New(fault.NotFound, "No book has this file; one that is new may take a few minutes to be known here")
-	errAmbiguous = fault.New(fault.Conflict, "Several books have this very file, and which one is meant cannot be told")
+	errOff       = fault.New(fault.NotFound, "KOReader sync is off: an administrator can turn it on with the setting %s", setting.KOReader)
+	errUnknown   = fault.New(fault.NotFound, "No book has this file; a new file can take a few minutes to be recognised")
+	errAmbiguous = fault.New(fault.Conflict, "Several books have this file, so it is not clear which one is meant")
 )
 
 func unknown(err error) bool { return errors.Is(err, errUnknown) }
@@ -104,7 +104,7 @@ func place(ctx context.Context, d *db.DB, document string) (*Place, error) {
 		return nil, err
 	}
 	if last == nil {
-		return nil, fault.New(fault.NotFound, "The book was not read yet")
+		return nil, fault.New(fault.NotFound, "You have not read the book yet")
 	}
 	return &Place{Document: document, Progress: found.told(last), Percentage: last.Percentage}, nil
 }

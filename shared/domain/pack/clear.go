@@ -44,7 +44,7 @@ const ofPDF = ` from page_pack p join book b on b.tenant_id = p.tenant_id and b.
 func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	var p pdfcache.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
-		return nil, fmt.Errorf("parameters of the clean-up: %w", err)
+		return nil, fmt.Errorf("read parameters of the clean-up: %w", err)
 	}
 	var at clearing
 	if err := h.Resume(&at); err != nil {
@@ -91,7 +91,7 @@ func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	return errors.New("some pages of PDF documents are left, the store does not delete them: " + at.Refused) // without its location: the bucket is the operator's
+	return errors.New("the store does not delete some pages of PDF documents: " + at.Refused) // without its location: the bucket is the operator's
 }
 
 // clear deletes some packs, objects first, as in Expire. The row of a pack that was made again meanwhile stays.

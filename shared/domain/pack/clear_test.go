@@ -123,7 +123,7 @@ func TestClearMeanwhile(t *testing.T) {
 	r.s3.Counter.Meddle(nil)
 	pause := make(chan struct{})
 	close(pause)
-	if got, err := r.clearIn(task.WithPause(t.Context(), pause), true); err == nil || !strings.Contains(err.Error(), "stopped at its place") || r.rows() != 0 {
+	if got, err := r.clearIn(task.WithPause(t.Context(), pause), true); err == nil || !strings.Contains(err.Error(), "the task is paused") || r.rows() != 0 {
 		t.Errorf("to be paused: %+v, %v, %d rows", got, err, r.rows())
 	}
 }
@@ -150,7 +150,7 @@ func TestClearRefusedBeforeAPause(t *testing.T) {
 		return err
 	}
 	r.s3.Keep("/pack/")
-	if err := run(); err == nil || !strings.Contains(err.Error(), "stopped at its place") {
+	if err := run(); err == nil || !strings.Contains(err.Error(), "the task is paused") {
 		t.Errorf("the first run: %v", err)
 	}
 	if err := run(); err == nil || !strings.Contains(err.Error(), "the object is locked") || r.rows() != 1 {
@@ -158,7 +158,7 @@ func TestClearRefusedBeforeAPause(t *testing.T) {
 	}
 	r.s3.Counter.Meddle(nil)
 	for range 2 {
-		if err := run(); err != nil && !strings.Contains(err.Error(), "stopped at its place") {
+		if err := run(); err != nil && !strings.Contains(err.Error(), "the task is paused") {
 			t.Errorf("tried again: %v", err)
 		}
 	}

@@ -148,7 +148,7 @@ func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places pla
 	if err != nil || done.Fits == nil || !*done.Fits {
 		m.discard(ctx, b.Tenant, book, o.Key)
 		if err == nil && done.Fits != nil {
-			err = fault.New(fault.Conflict, "No page pack: its %d bytes are more than is left for renditions. The book is read without", o.Size)
+			err = fault.New(fault.Conflict, "No page pack: its %d bytes exceed the space left for renditions. The book can be read without it", o.Size)
 		}
 		return false, err
 	}
@@ -178,7 +178,7 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 		err = m.Media.Delete(ctx, m.Bucket, key)
 	}
 	if err != nil {
-		slog.Warn("the object of a page pack that is not used stays", "book", book, "key", key, "error", err)
+		slog.Warn("cannot delete the object of an unused page pack", "book", book, "key", key, "error", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func (b *bookRow) fits(need int64) error {
 	if b.Quota == nil || b.Used+need <= *b.Quota {
 		return nil
 	}
-	return fault.New(fault.Conflict, "No page pack: it needs at least %d bytes, %d of the %d for renditions are used. The book is read without",
+	return fault.New(fault.Conflict, "No page pack: it needs at least %d bytes, and %d of the %d bytes for renditions are used. The book can be read without it",
 		need, b.Used, *b.Quota)
 }
 
@@ -263,7 +263,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 			if p.pages() == 0 {
 				err = damage
 			} else {
-				slog.Warn("a page pack is made without the pages that are damaged", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
+				slog.Warn("page pack made without damaged pages", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
 			}
 		}
 		return errors.Join(err, z.Close())

@@ -24,6 +24,6 @@ type Requester struct {
 func (w *Requester) Want(ctx context.Context, i *page.Index) {
 	err := w.asked.Add(ctx, w.Database, w.Added, i.BookID, func(b *pgx.Batch, id *uuid.UUID) error { return Queue(b, i.BookID, id) })
 	if err != nil {
-		slog.Warn("a page pack cannot be asked for", "book", i.BookID, "error", err)
+		slog.Warn("cannot queue the task for a page pack", "book", i.BookID, "error", err)
 	}
 }

@@ -62,7 +62,7 @@ func (s *Server) sendCostly(w http.ResponseWriter, r *http.Request, i *Index, n 
 	}
 	kind := mediatype.Detect(data)
 	if !mediatype.Servable(kind) {
-		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
+		return fault.New(fault.Unprocessable, "Page %d is not an image that can be shown", n)
 	}
 	e.Size = int64(len(data))
 	describe(w.Header(), tag, kind, e, false)

@@ -75,7 +75,7 @@ func TestFileThatIsNotOpened(t *testing.T) {
 	}{
 		{"a link", 2000, 200, some, fault.Conflict, "has changed", "storage"},
 		{"permissions", 100, 200, some, fault.Unavailable, "check its permissions", "storage"},
-		{"permissions of its folder", 0, 500, some, fault.Unavailable, "check the permissions of its folder", "storage"},
+		{"permissions of its folder", 0, 500, some, fault.Unavailable, "check the permissions of the file's folder", "storage"},
 		{"a store that fails", 0, 500, "", fault.Unavailable, "storage", "permissions"},
 		{"gone", 0, 404, some, fault.NotFound, "is gone", "mounted"},
 		{"gone with all others", 0, 404, none, fault.Unavailable, "check that its disk is mounted", "gone"},

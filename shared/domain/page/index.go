@@ -121,7 +121,7 @@ func (i *Index) Entry(n int) (archive.Entry, error) {
 		case !i.Analyzed:
 			return archive.Entry{}, fault.New(fault.NotFound, "The book has not been analysed yet; try again shortly")
 		case i.Count == 0:
-			return archive.Entry{}, fault.New(fault.NotFound, "The book has no pages of its own, it is read as a file: /api/v1/books/%s/file", i.BookID)
+			return archive.Entry{}, fault.New(fault.NotFound, "The book has no pages; read it as a file: /api/v1/books/%s/file", i.BookID)
 		}
 		return archive.Entry{}, fault.New(fault.NotFound, "Page %d not found: the book has %d", n, i.Count)
 	}

@@ -14,7 +14,7 @@ func TestMissingPageSaysWhy(t *testing.T) {
 	for want, i := range map[string]Index{
 		"encrypted":         {Error: &broken},
 		"not been analysed": {},
-		"read as a file":    {Analyzed: true},
+		"read it as a file": {Analyzed: true},
 		"has 3":             {Analyzed: true, Count: 3},
 	} {
 		_, err := i.Entry(4)

@@ -100,7 +100,7 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		return s.explain(r, i, err)
 	}
 	if !mediatype.Servable(kind) {
-		return fault.New(fault.Unprocessable, "Page %d is no image that can be shown", n)
+		return fault.New(fault.Unprocessable, "Page %d is not an image that can be shown", n)
 	}
 	describe(h, tag, kind, e, gzip)
 	Copy(w, r, content)
@@ -157,7 +157,7 @@ func open(e archive.Entry, body io.Reader, gzip bool, lim archive.Limits) (io.Re
 	const gzipHeader = 10
 	head, err := beginning(packed[min(gzipHeader, len(packed)):])
 	if len(head) == 0 && err != nil {
-		return nil, "", &archive.Error{Kind: archive.Corrupt, Msg: e.Name + " cannot be inflated", Err: err}
+		return nil, "", &archive.Error{Kind: archive.Corrupt, Msg: e.Name + " cannot be decompressed", Err: err}
 	}
 	return direct(buffered, framed), mediatype.Detect(head), nil
 }
@@ -271,16 +271,16 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	var answer *blob.StatusError
 	switch {
 	case errors.Is(err, blob.ErrClosed):
-		what = "The file of this book is there but cannot be opened: check its permissions"
+		what = "The file of this book exists but cannot be opened: check its permissions"
 	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there: // as a gateway over folders answers
-		what = "The file of this book cannot be opened though its library can: check the permissions of its folder"
+		what = "The file of this book cannot be opened, although its library can: check the permissions of the file's folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)
 }
 
 // Archived is the error for a file that the store must restore first, which takes hours.
 func Archived(err error) error {
-	return fault.Wrap(err, fault.Conflict, "The store has archived the file of this book (S3 Glacier): it must be restored before it can be read")
+	return fault.Wrap(err, fault.Conflict, "The store has archived the file of this book (S3 Glacier): restore it before you read the book")
 }
 
 // Undrawn is the error for a page that was not drawn for a reason outside its file.

@@ -46,7 +46,7 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 	}
 	at := dir.names.Find(name)
 	if at < 0 || dir.Entries[at].Symlink {
-		return fault.New(fault.NotFound, "The book holds no file %.200q", name)
+		return fault.New(fault.NotFound, "The book contains no file %.200q", name)
 	}
 	e := dir.Entries[at]
 	if gzip = gzip && e.Method == archive.Deflated && e.Size > 0; gzip {
@@ -105,7 +105,7 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fault.Wrap(err, fault.Unavailable, "Too much is being unpacked; try again shortly").After(retryAfter)
+		return nil, fault.Wrap(err, fault.Unavailable, "Too many files are being unpacked; try again shortly").After(retryAfter)
 	}
 	return data, err
 }
@@ -149,7 +149,7 @@ func (s *Server) contents(ctx context.Context, i *Index) (*epub.Contents, error)
 func (i *Index) ebook() error {
 	switch {
 	case !strings.EqualFold(i.Format, "epub"):
-		return fault.New(fault.NotFound, "The book is no EPUB: it is read by its pages")
+		return fault.New(fault.NotFound, "The book is not an EPUB; read it by its pages")
 	case i.Error != nil:
 		return fault.New(fault.NotFound, "The book cannot be read: %s", *i.Error)
 	}

@@ -66,7 +66,8 @@ func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID
 		total += b.Size
 	}
 	if s.MaxArchive > 0 && total > s.MaxArchive {
-		return fault.New(fault.TooLarge, "The files of the series have %d bytes, and %d can be sent at once here: fetch them one by one, by /api/v1/books/{id}/file", total, s.MaxArchive)
+		return fault.New(fault.TooLarge, "The files of the series have %d bytes; the limit is %d: fetch them one by one with /api/v1/books/{id}/file", total,
+			s.MaxArchive)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/zip")

@@ -32,7 +32,7 @@ func (w *Renewer) renew(ctx context.Context, i *Index) {
 		return task.AddFor(b, task.Analysis(i.BookID), task.OfBook(i.BookID), id)
 	})
 	if err != nil {
-		slog.Warn("the analysis of a changed book cannot be queued", "book", i.BookID, "error", err)
+		slog.Warn("cannot queue the analysis of a changed book", "book", i.BookID, "error", err)
 	}
 }
 
@@ -43,7 +43,7 @@ func (s *Server) changed(ctx context.Context, i *Index, err error) error {
 	case !blob.Lost(err):
 		return err
 	case errors.Is(err, blob.ErrNotFound) && s.root(ctx, i) == away:
-		return fault.Wrap(err, fault.Unavailable, "The folder of this book's library is not there or is empty: check that its disk is mounted").After(retryAfter)
+		return fault.Wrap(err, fault.Unavailable, "The folder of this book's library is missing or empty: check that its disk is mounted").After(retryAfter)
 	}
 	s.renew(ctx, i)
 	return err
@@ -80,7 +80,7 @@ func (s *Server) root(ctx context.Context, i *Index) string {
 // Stale is the error for a file that is gone or has changed.
 func Stale(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
-		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; what became of it is being looked up")
+		return fault.Wrap(err, fault.NotFound, "The file of this book is gone; a scan will look for it")
 	}
 	return fault.Wrap(err, fault.Conflict, "The file of this book has changed and is being analysed again; try again shortly")
 }

@@ -116,7 +116,7 @@ func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, wha
 	}
 	switch {
 	case row == nil && (what == collections || what == readLists):
-		return fault.New(fault.NotFound, "Nothing in it has a cover that the caller may see")
+		return fault.New(fault.NotFound, "It contains nothing with a cover that you may see")
 	case row == nil:
 		return placeholder(w, r, http.StatusOK)
 	}

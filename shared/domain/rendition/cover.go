@@ -231,7 +231,7 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 	defer cancel()
 	img, err = m.render(waiting, key, c.spec(), load, keep)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		err = page.Undrawn(&archive.Undrawn{Err: fmt.Errorf("it takes longer than %s", patience)})
+		err = page.Undrawn(&archive.Undrawn{Err: fmt.Errorf("rendering takes longer than %s", patience)})
 	}
 	if standsIn(err) {
 		m.unmade.note(key, err, time.Now())

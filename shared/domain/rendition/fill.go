@@ -109,7 +109,7 @@ const ofLibrary = "($1::uuid is null or k.library_id = $1)"
 
 func params(h task.Held) (p cover.Params, err error) {
 	if err = json.Unmarshal(h.Params, &p); err != nil {
-		err = fmt.Errorf("parameters of the covers: %w", err)
+		err = fmt.Errorf("read parameters of the cover task: %w", err)
 	}
 	return p, err
 }

@@ -28,7 +28,7 @@ func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited 
 	mine := hex.EncodeToString(random)
 	free := func() {
 		if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
-			slog.Warn("the lock of a rendition ends by itself", "error", err)
+			slog.Warn("cannot release the lock of a rendition; it expires", "error", err)
 		}
 	}
 	look := time.NewTicker(lockLook)
@@ -36,7 +36,7 @@ func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited 
 	for first := true; ; first = false {
 		got, err := m.Redis.SetNX(ctx, name, mine, lockLife).Result()
 		if err != nil {
-			slog.Warn("no lock for a rendition; it may be made twice", "error", err)
+			slog.Warn("cannot lock a rendition; it may be made twice", "error", err)
 			return func() { go free() } // the lock may be ours with a late reply; do not wait for a dead Redis
 		}
 		if got {

@@ -38,7 +38,7 @@ func (o *Origin) Routes(a *httpapi.API) { a.Outside(originPrefix, o.serve) }
 
 func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 	if !o.cdn.Shown(r) {
-		return fault.New(fault.Forbidden, "Only the content delivery network may ask here")
+		return fault.New(fault.Forbidden, "Only the content delivery network may send this request")
 	}
 	// The path as it was sent: another spelling is another address.
 	key, ok := parse(strings.TrimPrefix(r.URL.EscapedPath(), originPrefix))
@@ -54,7 +54,7 @@ func (o *Origin) serve(w http.ResponseWriter, r *http.Request) error {
 	return o.page(w, r, key)
 }
 
-var errNothing = fault.New(fault.NotFound, "There is no such picture")
+var errNothing = fault.New(fault.NotFound, "Image not found")
 
 // meant returns the cover that an authentic key names, or nil.
 func meant(rows []coverRow, key parsed, owner *page.Owner) *coverRow {

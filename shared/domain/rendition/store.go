@@ -140,7 +140,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 		}
 		if keep(shared) && m.within(shared, key, len(res.Bytes)) {
 			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
-				slog.Warn("rendition not stored", "error", err) // the response is sent anyway, and rendered again
+				slog.Warn("cannot store a rendition", "error", err) // the response is sent anyway, and rendered again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
@@ -161,7 +161,7 @@ func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bo
 	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key))
 	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
 	if err != nil {
-		slog.Warn("cannot count the misses of a page; it is not stored", "error", err)
+		slog.Warn("cannot count requests for a page; the rendition is not stored", "error", err)
 		return false
 	}
 	return !first
@@ -178,7 +178,7 @@ func (m *Maker) within(ctx context.Context, key string, size int) bool {
 	var ok bool
 	db.Value(&b, &ok, "select app.keep_rendition($1)", size)
 	if err := m.Database.Run(db.In(ctx, db.Tenant(t.ID)), &b); err != nil {
-		slog.Warn("cannot count a rendition; it is not stored", "error", err)
+		slog.Warn("cannot count the size of a rendition; it is not stored", "error", err)
 		return false
 	}
 	return ok

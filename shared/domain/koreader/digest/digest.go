@@ -119,7 +119,7 @@ func (m *Maker) read(ctx context.Context, books []book) error {
 				k.begun = err == nil
 				return err
 			}
-			slog.Info("a book gets no digest for KOReader: its file is another one by now, gone, or not given by the store", "book", k.ID, "error", err)
+			slog.Info("no KOReader digest for a book: its file changed, is gone, or cannot be read", "book", k.ID, "error", err)
 			return nil
 		})
 	}
