@@ -204,7 +204,7 @@ func TestLimits(t *testing.T) {
 	r.exec("delete from series_export where object = 'x'")
 	// The limit of the tenant.
 	r.exec("update tenant set max_rendition_bytes = 10 where id = $1", r.One)
-	if err := r.run(r.ask(me, `{"format":"csv"}`)); err == nil || !strings.Contains(err.Error(), "limit of this library server") || len(r.objects()) != 0 {
+	if err := r.run(r.ask(me, `{"format":"csv"}`)); err == nil || !strings.Contains(err.Error(), "has reached its storage limit") || len(r.objects()) != 0 {
 		t.Errorf("%v, %v", err, r.objects())
 	}
 }

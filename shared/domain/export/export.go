@@ -59,7 +59,7 @@ func (b *Body) check() error {
 		b.BookFields = presets.LLMSelectBooks
 	}
 	if b.Format == "csv" && b.ExportType == ofBoth {
-		bad = append(bad, fault.Field{Field: "exportType", Message: "a CSV file has one kind of rows: ask for series or books, or for another format"})
+		bad = append(bad, fault.Field{Field: "exportType", Message: "must be series or books for CSV, which has one kind of row; for both, use another format"})
 	}
 	for _, l := range []struct {
 		name  string

@@ -40,14 +40,14 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request, id uuid.UUID, media
 	h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="longbox-%s-%s.%s"`, names[f.ExportType], f.Completed.Format("2006-01-02"), f.Format))
 	return httpapi.ServeFile(w, r, *f.Size, *f.Completed, func(from, n int64) (io.ReadCloser, error) {
 		if most > 0 && n > most {
-			return nil, fault.New(fault.TooLarge, "These are %d bytes, and %d can be sent at once here: fetch the file in ranges", n, most)
+			return nil, fault.New(fault.TooLarge, "The response would have %d bytes; the limit is %d: fetch the file in ranges", n, most)
 		}
 		body, err := media.Range(r.Context(), bucket, blob.Object{Key: *f.Object, Size: *f.Size}, from, n)
 		switch {
 		case blob.Lost(err):
-			return nil, fault.Wrap(err, fault.NotFound, "The file of the export is gone; ask for another")
+			return nil, fault.Wrap(err, fault.NotFound, "The file of the export is gone; create another export")
 		case blob.Unreachable(err):
-			return nil, fault.Wrap(err, fault.Unavailable, "The store of the file is not reachable at the moment; try again shortly")
+			return nil, fault.Wrap(err, fault.Unavailable, "The storage is not reachable at the moment; try again shortly")
 		}
 		return body, err
 	})

@@ -41,7 +41,7 @@ func TestHiddenBetweenBatches(t *testing.T) {
 		t.Error("the file was kept")
 	}
 	r.s3.Counter.Meddle(nil)
-	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "failed" || !strings.Contains(fmt.Sprint(e["error"]), "has changed while") {
+	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "failed" || !strings.Contains(fmt.Sprint(e["error"]), "changed while") {
 		t.Errorf("%v", e)
 	}
 }
@@ -121,7 +121,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 	r.s3.Counter.Meddle(nil)
 	e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map()
-	if e["status"] != "failed" || !strings.HasPrefix(fmt.Sprint(e["error"]), "Something went wrong") || parts < 4 || given < 2 {
+	if e["status"] != "failed" || !strings.HasPrefix(fmt.Sprint(e["error"]), "An unexpected error occurred") || parts < 4 || given < 2 {
 		t.Errorf("after the last attempt: %v, %d parts, %d uploads given back", e, parts, given)
 	}
 	// If an export is deleted, the parts of the run that stops are aborted, too.

@@ -262,7 +262,7 @@ func (r *run) flush(ctx context.Context) error {
 // part stores the buffer as the next part, and the checkpoint after it.
 func (r *run) part(ctx context.Context) error {
 	if len(r.at.Parts) >= maxParts {
-		return fault.New(fault.Conflict, "The file would be too large to be stored; export less")
+		return fault.New(fault.Conflict, "The file is too large to store; export less")
 	}
 	at := r.at
 	if at.Upload == "" {
@@ -352,7 +352,7 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 		return false, err
 	}
 	if sight != *r.at.Sight {
-		return false, fault.New(fault.Conflict, "What sharing tags leave you to see has changed while the export was made; ask for another")
+		return false, fault.New(fault.Conflict, "What sharing tags let you see changed while the export was made; create another export")
 	}
 	b = pgx.Batch{}
 	var out *struct {
@@ -379,7 +379,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	case !*out.Fits:
 		return false, noRoom(r.source.Max)
 	case !out.Quota:
-		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: the limit of this library server for what is stored is reached", size)
+		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask an administrator",
+			size)
 	}
 	return out.Kept, nil
 }
@@ -397,7 +398,7 @@ func (r *run) discard(ctx context.Context) {
 		err = r.Media.Delete(ctx, r.Bucket, r.at.Object)
 	}
 	if err != nil {
-		slog.Warn("the file of an export that nobody has stays until the next clean-up", "export", r.params.ExportID, "error", err)
+		slog.Warn("cannot delete the file of a discarded export; the next clean-up deletes it", "export", r.params.ExportID, "error", err)
 	}
 }
 
@@ -407,14 +408,14 @@ func (r *run) forget(ctx context.Context) error {
 		return nil
 	}
 	if err := r.Media.AbortParts(ctx, r.Bucket, r.at.Object, r.at.Upload); err != nil {
-		return fmt.Errorf("give up the file of an export: %w", err)
+		return fmt.Errorf("abort upload of export file: %w", err)
 	}
 	return nil
 }
 
 // fail records why the export failed for good.
 func (r *run) fail(ctx context.Context, cause error) error {
-	message := "Something went wrong; ask for another, and if that fails too, tell the administrator"
+	message := "An unexpected error occurred; create another export, and if that also fails, ask an administrator"
 	if !fault.Is(cause, fault.Internal) && errors.As(cause, new(*fault.Error)) {
 		message = fault.From(cause).Message
 	}

@@ -214,7 +214,7 @@ func TestHiddenMeanwhile(t *testing.T) {
 		t.Error("the file was kept")
 	}
 	r.s3.Counter.Meddle(nil)
-	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "failed" || !strings.Contains(e["error"].(string), "has changed while") {
+	if e := me.Do("GET", at+"/"+id.String(), nil).Want(200).Map(); e["status"] != "failed" || !strings.Contains(e["error"].(string), "changed while") {
 		t.Errorf("%v", e)
 	}
 }
@@ -303,7 +303,7 @@ func TestLargeExport(t *testing.T) {
 			r.exec("update task set status = 'completed' where id = $1", id)
 			break
 		}
-		if !strings.Contains(err.Error(), "stopped at its place") || runs > 5 {
+		if !strings.Contains(err.Error(), "the task is paused") || runs > 5 {
 			t.Fatal(err)
 		}
 		r.exec("update task set status = 'pending' where id = $1", id) // the checkpoint was stored with the part

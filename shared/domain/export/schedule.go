@@ -34,10 +34,10 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 // that is off, once after exports were deleted, since their files still exist. It returns the number. Unlike
 // schedule.Due it includes tenants with the default schedule. Concurrent calls are safe.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
-	started, err := schedule.Each(ctx, system, "whose exports to clean up", func(d due) (bool, error) {
+	started, err := schedule.Each(ctx, system, "tenants with exports to clean up", func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, now)
 		if err != nil {
-			err = fmt.Errorf("clean-up of exports of the tenant %s: %w", d.Tenant, err)
+			err = fmt.Errorf("clean-up of exports of tenant %s: %w", d.Tenant, err)
 		}
 		return ok, err
 	}, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked from (
@@ -48,7 +48,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 		where x.next_at <= $4 or x.made <> x.cron || ' in ' || x.zone or x.deletions <> x.asked order by x.next_at limit 1000`,
 		setting.ExportCleanupCron, setting.SchedulerZone, setting.Default(setting.ExportCleanupCron), now)
 	if started > 0 {
-		slog.Info("clean-ups of exports queued", "count", started)
+		slog.Info("export clean-ups queued", "count", started)
 	}
 	return started, err
 }

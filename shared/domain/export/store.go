@@ -77,11 +77,11 @@ func (r *room) refusal(libraries int) error {
 	case r.Known < libraries:
 		return fault.Invalid("libraryIds", "there is no such library")
 	case r.Running >= r.MaxRuns:
-		return fault.New(fault.Conflict, "%d of your exports are not finished yet; wait for one of them, or delete one", r.Running)
+		return fault.New(fault.Conflict, "%d of your exports are not finished yet; wait until one finishes, or delete one", r.Running)
 	case r.Kept >= r.MaxKept:
-		return fault.New(fault.Conflict, "You have %d exports, and can have no more; delete one", r.Kept)
+		return fault.New(fault.Conflict, "You have %d exports, the most you can have; delete one", r.Kept)
 	case r.Used >= r.MaxUsed:
-		return fault.New(fault.Conflict, "The exports of all users take %d bytes, and there is no room for another; some must be deleted or expire", r.Used)
+		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. Wait until some expire, or delete some", r.Used)
 	}
 	return nil
 }
@@ -147,11 +147,11 @@ func open(ctx context.Context, d *db.DB, id uuid.UUID) (*file, error) {
 	case f.ExportType != ofSeries && !auth.CallerOf(ctx).May(auth.BooksRead):
 		return nil, fault.New(fault.Forbidden, "Missing required permission: %s", auth.BooksRead)
 	case f.Status == "failed":
-		return nil, fault.New(fault.Conflict, "The export has failed and has no file; ask for another")
+		return nil, fault.New(fault.Conflict, "The export failed and has no file; create another export")
 	case f.Status != "completed":
-		return nil, fault.New(fault.Conflict, "The export is %s; its file is there when it is completed", f.Status)
+		return nil, fault.New(fault.Conflict, "The export is %s and has no file yet; wait until it is completed", f.Status)
 	case !f.Sees:
-		return nil, fault.New(fault.Conflict, "What sharing tags leave you to see has changed since the export was made; ask for another")
+		return nil, fault.New(fault.Conflict, "What sharing tags let you see has changed since the export was made; create another export")
 	}
 	return f, nil
 }

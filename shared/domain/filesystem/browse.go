@@ -110,7 +110,7 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 		case err != nil:
 			return Unlisted(err)
 		case !folder && object:
-			return fault.Invalid("path", "is a file, or a symbolic link, which is not followed: name a folder")
+			return fault.Invalid("path", "is a file or a symbolic link, which Longbox does not follow: name a folder")
 		case !folder:
 			return fault.Invalid("path", "does not exist%s", Accents(name))
 		}
@@ -125,7 +125,7 @@ func Accents(name string) string {
 	if norm.NFC.IsNormalString(name) && norm.NFD.IsNormalString(name) {
 		return ""
 	}
-	return ": letters with accents may be stored in another form than the one given; take the name from GET /api/v1/filesystem/browse"
+	return ": names with accents may be stored in another form; use the name that is listed by GET /api/v1/filesystem/browse"
 }
 
 // entries returns the folders or files with these full keys.
@@ -154,9 +154,9 @@ func Unlisted(err error) error {
 	case errors.As(err, &wrong):
 		return err
 	case errors.Is(err, blob.ErrNotFound):
-		wrong = fault.Invalid("path", "is not there: check that the folder or bucket exists, is mounted, and is still offered as a library root")
+		wrong = fault.Invalid("path", "was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root")
 	case errors.Is(err, blob.ErrDenied):
-		wrong = fault.Invalid("path", "may not be listed: check the permissions of the folder or bucket")
+		wrong = fault.Invalid("path", "cannot be listed, because access is denied: check the permissions of the folder or bucket")
 	}
 	if wrong != nil {
 		wrong.Err = err

@@ -47,7 +47,7 @@ func ParseRoot(s string) (Root, error) {
 	}
 	clean, err := Clean(path)
 	if err != nil {
-		return Root{}, fmt.Errorf("%q: the folder %w", s, err)
+		return Root{}, fmt.Errorf("%q: folder %w", s, err)
 	}
 	if itself {
 		place = strings.TrimPrefix(clean, scheme)
@@ -105,7 +105,7 @@ func Locate(roots []Root, path string) (Place, error) {
 		best, found = Place{Path: clean, Root: r, Prefix: prefix, top: rest == ""}, len(base)
 	}
 	if found < 0 {
-		return Place{}, fault.Invalid("path", "is not below any folder that this server may read; GET /api/v1/filesystem/drives lists them")
+		return Place{}, fault.Invalid("path", "is not in a folder that this server may read; GET /api/v1/filesystem/drives lists them")
 	}
 	if len(best.Prefix) > maxPrefix {
 		return Place{}, fault.Invalid("path", "is %d bytes long below its bucket; the limit is %d", len(best.Prefix), maxPrefix)

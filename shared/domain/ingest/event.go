@@ -58,7 +58,7 @@ func ParseEvent(body []byte) ([]Object, error) {
 	}
 	var n notification
 	if err := json.Unmarshal(body, &n); err != nil {
-		return nil, fault.Wrap(err, fault.BadRequest, "The message is no notification of S3: it is not the JSON expected")
+		return nil, fault.Wrap(err, fault.BadRequest, "The message is not an S3 notification: it is not the expected JSON")
 	}
 	switch {
 	case n.Event == "s3:TestEvent":
@@ -66,7 +66,7 @@ func ParseEvent(body []byte) ([]Object, error) {
 	case n.Source == "aws.s3":
 		return n.bridged()
 	case n.Records == nil:
-		return nil, fault.New(fault.BadRequest, "The message is no notification of S3: it has neither Records nor the source aws.s3")
+		return nil, fault.New(fault.BadRequest, "The message is not an S3 notification: it has neither Records nor the source aws.s3")
 	case len(n.Records) > maxRecords:
 		return nil, fault.New(fault.BadRequest, "The notification has %d records; the limit is %d", len(n.Records), maxRecords)
 	}
@@ -77,7 +77,7 @@ func ParseEvent(body []byte) ([]Object, error) {
 		}
 		key, err := name(r.S3.Object.Key, r.S3.Bucket.ARN)
 		if err != nil {
-			return nil, fault.Wrap(err, fault.BadRequest, "Records[%d].s3.object.key is not encoded as S3 does it", i)
+			return nil, fault.Wrap(err, fault.BadRequest, "Records[%d].s3.object.key is not encoded like an S3 key", i)
 		}
 		o := Object{r.S3.Bucket.Name, key}
 		if err := o.check(fmt.Sprintf("Records[%d].s3", i)); err != nil {

@@ -359,7 +359,7 @@ func TestAbortedWhileCompleting(t *testing.T) {
 		t.Fatalf("%d %s", status, answer)
 	}
 	m := user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(404).Map()
-	if !strings.Contains(m["message"].(string), "begin another") {
+	if !strings.Contains(m["message"].(string), "start another") {
 		t.Errorf("%v", m)
 	}
 }
@@ -544,7 +544,7 @@ func TestWhatIsRefused(t *testing.T) {
 	r.exec("update tenant set max_books = 2 where id = $1", r.One)
 	user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/here.cbz", 1))).Want(201) // one exists
 	full := user.Do("POST", r.base, files(true, one("S/new.cbz", 1), one("S/newer.cbz", 1))).Want(409)
-	if !bytes.Contains(full.Body, []byte("may hold 2 books and has 1")) {
+	if !bytes.Contains(full.Body, []byte("is 2 books, and it has 1")) {
 		t.Errorf("a full tenant: %s", full.Body)
 	}
 	user.Do("POST", r.base, files(true, one("S/here.cbz", 1), one("S/cover.jpg", 1))).Want(201) // no new book

@@ -89,10 +89,10 @@ func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open]
 // open returns why the library accepts no uploads at all, or nil.
 func (u *Uploader) open(at *place) error {
 	if u.Config.MaxBytes == 0 {
-		return fault.New(fault.Conflict, "This server takes no uploads; put the files into %s and scan the library", at.Path)
+		return fault.New(fault.Conflict, "This server accepts no uploads; put the files into %s and scan the library", at.Path)
 	}
 	if !strings.HasPrefix(at.Path, "s3://") {
-		return fault.New(fault.Conflict, "Only libraries on s3:// paths take uploads; put the files into %s and scan the library", at.Path)
+		return fault.New(fault.Conflict, "Only libraries on s3:// paths accept uploads; put the files into %s and scan the library", at.Path)
 	}
 	if !at.Active { // notifications for it are ignored
 		return fault.New(fault.Conflict, "The library is not active; set isActive to true first")
@@ -131,7 +131,8 @@ func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
 		}
 	}
 	if begun > maxBegun || addresses > maxParts {
-		bad = append(bad, fault.Field{Field: "files", Message: fmt.Sprintf("would need %d addresses for parts; the limits are %d addresses and %d files in parts: send several requests",
+		bad = append(bad, fault.Field{Field: "files", Message: fmt.Sprintf(
+			"need %d addresses for parts; the limits are %d addresses and %d multipart uploads: send several requests",
 			addresses, maxParts, maxBegun)})
 	}
 	if at.Open+int64(begun) > maxOpen {
@@ -141,7 +142,7 @@ func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {
 }
 
 func tooMany(open int64) error {
-	return fault.New(fault.Conflict, "%d uploads in parts are open; the limit is %d: complete or abort some", open, maxOpen)
+	return fault.New(fault.Conflict, "%d multipart uploads are open; the limit is %d: complete or abort some", open, maxOpen)
 }
 
 // room rejects replacing existing files unless overwrite is set, and more books than the tenant's limit.
@@ -155,7 +156,7 @@ func (at *place) room(files []checked, exist []string, overwrite bool) error {
 	for i, f := range files {
 		switch {
 		case known[f.path] && !overwrite:
-			taken = append(taken, fault.Field{Field: fmt.Sprintf("files[%d].path", i), Message: "exists already; set overwrite to replace it"})
+			taken = append(taken, fault.Field{Field: fmt.Sprintf("files[%d].path", i), Message: "already exists; set overwrite to replace it"})
 		case f.book && !known[f.path]:
 			fresh++
 		}
@@ -164,7 +165,8 @@ func (at *place) room(files []checked, exist []string, overwrite bool) error {
 		return &fault.Error{Code: fault.Conflict, Message: taken[0].Field + ": " + taken[0].Message, Fields: taken}
 	}
 	if at.MaxBooks != nil && fresh > 0 && at.Books+fresh > *at.MaxBooks {
-		return fault.New(fault.Conflict, "This library server may hold %d books and has %d; %d more do not fit. Ask its operator, or delete some", *at.MaxBooks, at.Books, fresh)
+		return fault.New(fault.Conflict, "The limit of this library server is %d books, and it has %d; %d more do not fit. Delete some, or ask its operator",
+			*at.MaxBooks, at.Books, fresh)
 	}
 	return nil
 }
@@ -232,7 +234,7 @@ func (u *Uploader) expiry() time.Time {
 // refused says that the store does not let Longbox upload.
 func refused(err error) error {
 	if errors.Is(err, blob.ErrDenied) {
-		return fault.Wrap(err, fault.Conflict, "The store does not take uploads to this library: its folder may only be read")
+		return fault.Wrap(err, fault.Conflict, "The store refuses uploads to this library: its folder is read-only")
 	}
 	if errors.Is(err, blob.ErrBusy) {
 		return later(err, "The store is busy with this file for another request; try again shortly")

@@ -90,7 +90,7 @@ func checkPath(p string) string {
 		}
 	}
 	if library.Hidden(p) {
-		return "is hidden (a name begins with a dot, or a folder is one of a system, such as __MACOSX or lost+found): it would not be read"
+		return "is hidden: a name begins with a dot, or a folder is a system folder such as __MACOSX or lost+found. Scans skip hidden files"
 	}
 	return ""
 }
@@ -112,9 +112,10 @@ func (f File) check(c Config, prefix string, selected func(key string) (string, 
 		case ok:
 			allowed, limit = side, min(limit, maxSideFile)
 		case naming.Format(f.Path) == "" && known == "":
-			return out, "path", "is no book that Longbox knows: the name must end in .cbz, .zip, .epub or another format of books (in the folders beside them, cover.jpg, series.json, metadata.opf and ComicInfo.xml)"
+			return out, "path", "is not a supported book: the name must end in .cbz, .zip, .epub or another book format (beside books, cover.jpg, series.json, " +
+				"metadata.opf and ComicInfo.xml are allowed, too)"
 		default:
-			return out, "path", "would not be read: the library's allowedFormats or excludedPatterns leave it out"
+			return out, "path", "is excluded by the library's allowedFormats or excludedPatterns"
 		}
 	}
 	if f.Size < 1 || f.Size > limit {

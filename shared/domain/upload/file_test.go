@@ -89,7 +89,7 @@ func TestFilesOfALibrary(t *testing.T) {
 			t.Errorf("%+v: %+v, %s %s", x.file, got, member, reason)
 		}
 	}
-	for path, want := range map[string]string{"a/b.exe": "is no book", "a/b.cbz.exe": "is no book", "skip/b.cbz": "leave it out", "skip/series.json": "leave it out"} {
+	for path, want := range map[string]string{"a/b.exe": "is not a supported book", "a/b.cbz.exe": "is not a supported book", "skip/b.cbz": "is excluded by", "skip/series.json": "is excluded by"} {
 		if _, _, reason := (File{path, 1, ""}).check(c, "prefix/", all, beside); !strings.Contains(reason, want) {
 			t.Errorf("%s %s", path, reason)
 		}

@@ -71,7 +71,7 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 			continue
 		}
 		if err := u.Store.AbortParts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID); err != nil {
-			slog.Warn("an upload that was begun cannot be aborted; the bucket's lifecycle removes it", "library", r.LibraryID, "key", r.Key, "error", err)
+			slog.Warn("cannot abort an upload; the bucket's lifecycle removes it", "library", r.LibraryID, "key", r.Key, "error", err)
 		}
 	}
 }
@@ -178,7 +178,8 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fault.New(fault.Conflict, "These parts are missing or have another size: %s. Send them and complete again", strings.Join(missing, ", "))
+		return nil, fault.New(fault.Conflict, "These parts are missing or have the wrong size: %s. Send them, then complete the upload again",
+			strings.Join(missing, ", "))
 	}
 	if _, err := u.Store.CompleteParts(ctx, r.Bucket, key, r.StoreID, all, !r.Overwrite); err != nil {
 		if errors.Is(err, blob.ErrChanged) {
@@ -186,7 +187,7 @@ func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) 
 			// upload.
 			_, open := u.Store.Parts(ctx, r.Bucket, key, r.StoreID)
 			if !errors.Is(open, blob.ErrNotFound) {
-				return nil, fault.Wrap(err, fault.Conflict, "%s exists by now; abort this upload and begin one with overwrite to replace it", r.Key)
+				return nil, fault.Wrap(err, fault.Conflict, "%s exists now; abort this upload and start one with overwrite to replace it", r.Key)
 			}
 			err = open
 		}
@@ -227,7 +228,7 @@ func (u *Uploader) abort(ctx context.Context, in *Input) error {
 
 func gone(err error) error {
 	if errors.Is(err, blob.ErrNotFound) {
-		return fault.Wrap(err, fault.NotFound, "The store knows this upload no longer; begin another")
+		return fault.Wrap(err, fault.NotFound, "The store no longer knows this upload; start another")
 	}
 	return refused(err)
 }
