@@ -130,7 +130,7 @@ func (b *MetadataBody) lines() map[string]*string {
 
 // line trims a single-line text and validates it; nullable allows null. It returns nil if the text is valid.
 func line(name string, text *string, nullable bool) []fault.Field {
-	message := "must hold printable characters"
+	message := "must contain visible characters and no control characters"
 	if nullable {
 		message += ", or be null"
 	}
@@ -168,7 +168,7 @@ func (b *MetadataBody) checkNames() (bad []fault.Field) {
 	for _, f := range b.roles() {
 		text, ok := f.value.(string)
 		if names := split(text); ok && (len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return !naming.Printable(&name) })) {
-			bad = append(bad, fault.Field{Field: f.name, Message: "must hold printable characters, or be null"})
+			bad = append(bad, fault.Field{Field: f.name, Message: "must contain visible characters and no control characters, or be null"})
 		}
 	}
 	if v := b.Awards.Value; v != nil {

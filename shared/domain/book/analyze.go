@@ -66,7 +66,7 @@ func analyzeNew(ctx context.Context, d *db.DB, id uuid.UUID) (*task.Started, err
 	case !exists:
 		return nil, fault.Missing("Book")
 	case out.TaskID == uuid.Nil:
-		return nil, fault.New(fault.BadRequest, "The book was analysed before; to read it again all the same, analyse it")
+		return nil, fault.New(fault.BadRequest, "The book has already been analysed; to read it again, start an analysis")
 	}
 	return &out, nil
 }
@@ -84,5 +84,5 @@ func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) 
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Books whose analysis is queued: %d", n)}, nil
+	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Books queued for analysis: %d", n)}, nil
 }

@@ -162,7 +162,7 @@ func retryOne(ctx context.Context, d *db.DB, id uuid.UUID, types []string) (*Ret
 	case !exists:
 		return nil, fault.Missing("Book")
 	case len(books) == 0:
-		return nil, fault.New(fault.BadRequest, "The book has no such error; to read it again all the same, analyse it")
+		return nil, fault.New(fault.BadRequest, "The book has no such error; to read it again, start an analysis")
 	}
 	return queueRetries(ctx, d, books, 1)
 }
@@ -186,7 +186,7 @@ func queueRetries(ctx context.Context, d *db.DB, books []retried, size int) (*Re
 		byLibrary[r.LibraryID] = append(byLibrary[r.LibraryID], r.ID)
 	}
 	var b pgx.Batch
-	out := &Retried{Books: len(books), Message: fmt.Sprintf("Books that are tried again: %d", len(books))}
+	out := &Retried{Books: len(books), Message: fmt.Sprintf("Books queued to be retried: %d", len(books))}
 	for library, ids := range byLibrary {
 		for part := range slices.Chunk(ids, size) {
 			id := new(uuid.UUID)

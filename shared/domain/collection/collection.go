@@ -86,7 +86,7 @@ func (c ReadListChanges) patch() (patch, error) {
 		case name == "":
 			return p, errNoName
 		case utf8.RuneCountInString(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, naming.Hidden):
-			return p, fault.Invalid("name", "must be 200 characters at most, without control characters, or such that turn the direction of text")
+			return p, fault.Invalid("name", "must be at most 200 characters, without control characters or characters that change the direction of text")
 		}
 		p.name = &name
 	}
@@ -98,7 +98,7 @@ func (c ReadListChanges) patch() (patch, error) {
 
 var (
 	errNoName  = fault.Invalid("name", "is required")
-	errOrdered = fault.Invalid("ordered", "must not be true of an automatic collection: nobody orders what meets its condition")
+	errOrdered = fault.Invalid("ordered", "must not be true for an automatic collection: its series have no manual order")
 )
 
 // patch is ReadListChanges.patch with the condition.
@@ -118,10 +118,10 @@ func (c CollectionChanges) patch() (patch, error) {
 		return p, err
 	}
 	if asksFor(tree, "incollection") {
-		return p, fault.Invalid("condition", "must not ask for inCollection: what is in a collection would depend on what is in collections")
+		return p, fault.Invalid("condition", "must not use inCollection: a collection cannot depend on collections")
 	}
 	if asksFor(tree, "sharingtag") {
-		return p, fault.Invalid("condition", "must not ask for sharingTag, of which users are told nothing")
+		return p, fault.Invalid("condition", "must not use sharingTag, because users must not see sharing tags")
 	}
 	return p, nil
 }

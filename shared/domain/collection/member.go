@@ -36,7 +36,7 @@ func Series(ctx context.Context, d *db.DB, id uuid.UUID, sort, direction string,
 	case of.Condition == nil:
 		return nil
 	case sort == manual:
-		return fault.Invalid("sort", "must not be manual for an automatic collection: nobody orders what meets its condition")
+		return fault.Invalid("sort", "must not be manual for an automatic collection: its series have no manual order")
 	}
 	return of.meeting(ctx, d, sort, direction, queue)
 }

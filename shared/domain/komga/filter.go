@@ -53,7 +53,7 @@ func lower(values []string) []string {
 func ids(field string, values []string) error {
 	for _, v := range values {
 		if _, err := uuid.Parse(v); err != nil {
-			return fault.Invalid(field, "%q is no UUID", v)
+			return fault.Invalid(field, "%q is not a UUID", v)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ type Preference struct {
 
 func checkKey(key string) error {
 	if len(key) > maxKey || !keyShape.MatchString(key) {
-		return fault.Invalid("key", "must be letters, digits and _ in parts joined by dots, %d characters at most", maxKey)
+		return fault.Invalid("key", "must be at most %d characters: letters, digits and _ in parts joined by dots", maxKey)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func checkValue(field string, value json.RawMessage) error {
 		return fault.Invalid(field, "is %d bytes of JSON; the limit is %d", len(value), maxValue)
 	}
 	if httpapi.HoldsNUL(value) {
-		return fault.Invalid(field, `must not hold the character NUL (\u0000), which the database cannot store`)
+		return fault.Invalid(field, `must not contain the character NUL (\u0000), which the database cannot store`)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func set(ctx context.Context, d *db.DB, field string, values map[string]json.Raw
 	case count > maxKeys:
 		return nil, fault.New(fault.BadRequest, "A user can keep %d preferences; delete some first", maxKeys)
 	}
-	return nil, fault.Invalid(field, "makes the preferences of this user more than %d bytes of JSON together; delete or shorten some first", maxAll)
+	return nil, fault.Invalid(field, "would make this user's preferences larger than %d bytes of JSON; delete or shorten some first", maxAll)
 }
 
 func remove(ctx context.Context, d *db.DB, key string) (bool, error) {

@@ -42,7 +42,7 @@ const maxCondition = 100_000
 // check normalizes the name and rejects what the lists of target would not accept.
 func (b *Body) check(target string) error {
 	if !naming.Printable(&b.Name) {
-		return fault.Invalid("name", "must hold printable characters")
+		return fault.Invalid("name", "must contain visible characters and no control characters")
 	}
 	if len(b.Condition) > maxCondition {
 		return fault.Invalid("condition", "is larger than %d bytes", maxCondition)

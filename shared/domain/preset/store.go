@@ -67,7 +67,7 @@ func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*P
 		return nil, refused(err, body)
 	}
 	if out == nil {
-		return nil, fault.New(fault.Conflict, "You keep %d filter presets already, and can keep no more", most)
+		return nil, fault.New(fault.Conflict, "You already have %d filter presets, the most you can have; delete one first", most)
 	}
 	return out, nil
 }

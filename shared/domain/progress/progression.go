@@ -129,7 +129,7 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 		return err
 	}
 	if stale {
-		return fault.New(fault.Conflict, "A later place in this book, or its end, is known: ask for it, or tell a later modified")
+		return fault.New(fault.Conflict, "A later position in this book, or its end, is already stored; get it, or send a later modified")
 	}
 	if out == nil {
 		return fault.Missing("Book")

@@ -60,7 +60,7 @@ type check struct{ bad []fault.Field }
 // line validates a single-line text. nil stays null; an optional empty text becomes null.
 func (c *check) line(field string, text *string) *string {
 	if text != nil && !naming.Printable(text) {
-		c.bad = append(c.bad, fault.Field{Field: field, Message: "must hold printable characters"})
+		c.bad = append(c.bad, fault.Field{Field: field, Message: "must contain visible characters and no control characters"})
 	}
 	return text
 }

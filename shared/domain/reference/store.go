@@ -90,7 +90,7 @@ func (k kind[T]) add(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID,
 	case !exists:
 		return nil, nil, fault.Missing(o.What)
 	case out == nil || at == nil:
-		return nil, nil, fault.New(fault.Conflict, "There are %d already, and can be no more", most)
+		return nil, nil, fault.New(fault.Conflict, "There are already %d, the most there can be; delete one first", most)
 	}
 	return out, at, nil
 }

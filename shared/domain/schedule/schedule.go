@@ -57,12 +57,12 @@ func Due(ctx context.Context, system *db.DB, key, on string, now time.Time, add 
 		select from setting s`+ofZone+`where s.tenant_id = d.tenant_id and s.key = d.key and d.cron = `+made+` and not exists (
 		  select from setting o where o.tenant_id = s.tenant_id and o.key = $2 and o.value = 'false'))`, key, on)
 	if err != nil {
-		return 0, fmt.Errorf("forget schedules of %s: %w", key, err)
+		return 0, fmt.Errorf("delete schedules of %s: %w", key, err)
 	}
-	return Each(ctx, system, "what is due by "+key, func(d due) (bool, error) {
+	return Each(ctx, system, "due schedules of "+key, func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, key, now, add)
 		if err != nil {
-			err = fmt.Errorf("%s of the tenant %s: %w", key, d.Tenant, err)
+			err = fmt.Errorf("%s of tenant %s: %w", key, d.Tenant, err)
 		}
 		return ok, err
 	}, `select s.tenant_id, s.value, coalesce(z.value, '') as zone, `+made+` as made, d.key is not null as known
@@ -155,7 +155,7 @@ func Changed(ctx context.Context, system *db.DB, key string, follow func(ctx con
 			return follow(ctx, tx, c.Value)
 		})
 		if err != nil {
-			failures = errors.Join(failures, fmt.Errorf("%s of the tenant %s: %w", key, c.Tenant, err))
+			failures = errors.Join(failures, fmt.Errorf("%s of tenant %s: %w", key, c.Tenant, err))
 		}
 	}
 	return failures

@@ -112,16 +112,16 @@ func titles(a *httpapi.API, start starter) {
 		all                                         bool // applies to all series
 	}{
 		{path: "/series/{id}/title/reprocess", id: "reprocessSeriesTitle", summary: "Retitle a series from its folder by the library's titlePreprocessingRules; a locked title stays unchanged",
-			tag: "Series", permission: auth.SeriesWrite, message: "The title of the series is queued to be made again", target: task.OfSeries},
+			tag: "Series", permission: auth.SeriesWrite, message: "The retitling of the series is queued", target: task.OfSeries},
 		{path: "/libraries/{id}/series/titles/reprocess", id: "reprocessTitles", summary: "Retitle all series of a library from their folders by its titlePreprocessingRules, except locked titles",
-			tag: "Libraries", permission: auth.LibrariesWrite, message: "The titles of the library's series are queued to be made again", target: task.OfLibrary, all: true},
+			tag: "Libraries", permission: auth.LibrariesWrite, message: "The retitling of the library's series is queued", target: task.OfLibrary, all: true},
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
 			auth.CallerOf(ctx).SeesAll = c.all
 			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, c.target(in.ID), c.message))
 		})
 	}
-	const message = "The titles of the series are queued to be made again"
+	const message = "The retitling of the series is queued"
 	httpapi.Register(a, command("/series/bulk/titles/reprocess", "reprocessSeveralTitles", "Retitle several series from their folders by their libraries' titlePreprocessingRules; locked titles stay unchanged", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
 			Body struct {
@@ -146,7 +146,7 @@ func titles(a *httpapi.API, start starter) {
 			case in.Body.LibraryID != nil:
 				target, auth.CallerOf(ctx).SeesAll = task.OfLibrary(*in.Body.LibraryID), true
 			default:
-				return nil, fault.Invalid("seriesIds", "name the series, or the libraryId of all that are meant")
+				return nil, fault.Invalid("seriesIds", "is required, unless libraryId selects all series of a library")
 			}
 			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, target, message))
 		})
@@ -169,5 +169,5 @@ func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) 
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Series whose analysis is queued: %d", n)}, nil
+	return &task.Enqueued{TasksEnqueued: n, Message: fmt.Sprintf("Series queued for analysis: %d", n)}, nil
 }

@@ -166,7 +166,7 @@ func (b *MetadataBody) check() error {
 		printable := naming.Printable(f.text)
 		switch {
 		case f.line && !printable:
-			message := "must hold printable characters"
+			message := "must contain visible characters and no control characters"
 			if f.name != "title" {
 				message += ", or be null"
 			}

@@ -141,7 +141,7 @@ func TestBadValues(t *testing.T) {
 		{"deduplication.cron_schedule", `"61 * * * *"`, "cron"},
 		{"metrics.task_retention_days", `"31"`, "one of disabled"},
 		{"komga_api.prefix", `"opds"`, "none of api, cdn, health, koreader, opds"},
-		{"komga_api.prefix", `"a/b"`, "small letters"},
+		{"komga_api.prefix", `"a/b"`, "lower-case letters"},
 		{"komga_api.prefix", `"` + strings.Repeat("a", 65) + `"`, "64"},
 		{"scheduler.timezone", `"Europe/Atlantis"`, "not known"},
 		{"scheduler.timezone", `"Local"`, "not known"},

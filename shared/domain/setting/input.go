@@ -116,7 +116,7 @@ func (u SettingUpdates) writes() ([]write, error) {
 				bad = append(bad, fault.Field{Field: field, Message: "there is no setting with this key"})
 				continue
 			case seen[entry.Key]:
-				bad = append(bad, fault.Field{Field: field, Message: "is there twice; send each key once"})
+				bad = append(bad, fault.Field{Field: field, Message: "is sent twice; send each key once"})
 				continue
 			}
 			seen[entry.Key] = true

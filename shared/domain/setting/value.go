@@ -77,15 +77,15 @@ func (d *definition) text(value string) (string, error) {
 	case d.Max != nil && int64(utf8.RuneCountInString(value)) > *d.Max:
 		return "", fmt.Errorf("must be at most %d characters", *d.Max)
 	case d.Key != customMetadataFormat && strings.ContainsFunc(value, naming.Hidden):
-		return "", errors.New("must not contain control characters, or such that turn the direction of text")
+		return "", errors.New("must not contain control characters or characters that change the direction of text")
 	}
 	if d.Cron && value != "" {
 		if _, err := cronexpr.Parse(value, ""); err != nil {
-			return "", fmt.Errorf("must be empty for never, or a schedule: %w", err)
+			return "", fmt.Errorf("must be empty for never, or a cron schedule: %w", err)
 		}
 	}
 	if d.Segment && value != "" && (slices.Contains(ownPaths, value) || strings.Trim(value, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "") {
-		return "", fmt.Errorf("must be empty, or a word of small letters, digits, - and _ that is none of %s", strings.Join(ownPaths, ", "))
+		return "", fmt.Errorf("must be empty, or a word of lower-case letters, digits, - and _ other than %s", strings.Join(ownPaths, ", "))
 	}
 	if d.Zone {
 		if _, err := cronexpr.Parse("0 0 * * *", value); err != nil {
@@ -108,10 +108,10 @@ func (d *definition) array(value string) (string, error) {
 			return "", fmt.Errorf("every item must have 1 to %d characters", maxItemLength)
 		}
 		if strings.ContainsFunc(item, naming.Hidden) { // including escapes, which the database does not decode
-			return "", errors.New("no item must contain control characters, or such that turn the direction of text")
+			return "", errors.New("items must not contain control characters or characters that change the direction of text")
 		}
 		if d.Languages && !language.IsCode(item) {
-			return "", fmt.Errorf("every item must be the ISO 639-1 code of a language, two small letters such as en; one is %q", shorten(item))
+			return "", fmt.Errorf("every item must be the ISO 639-1 code of a language, two lower-case letters such as en; one is %q", shorten(item))
 		}
 	}
 	out, err := json.Marshal(items)

@@ -40,7 +40,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 			}
 			for field, t := range map[string]time.Time{"from": from, "to": to} {
 				if y := t.UTC().Year(); y < 1 || y > 9998 {
-					return nil, fault.Invalid(field, "must lie in the years 1 to 9998")
+					return nil, fault.Invalid(field, "must be in the years 1 to 9998")
 				}
 			}
 			if from.After(to) {

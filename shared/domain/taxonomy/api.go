@@ -133,7 +133,7 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 				return nil, err
 			}
 			if len(more)+len(fewer) == 0 {
-				return nil, fault.Invalid("add", "name something to add or to remove")
+				return nil, fault.Invalid("add", "is required, unless remove names something")
 			}
 			at, err := s.change(ctx, d, ids, more, fewer)
 			if err != nil {
@@ -163,7 +163,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 			Body AddBody
 		}) (*book.Term, error) {
 			if !naming.Printable(&in.Body.Name) {
-				return nil, fault.Invalid("name", "must hold printable characters")
+				return nil, fault.Invalid("name", "must contain visible characters and no control characters")
 			}
 			out, met, err := s.add(ctx, d, in.ID, in.Body.Name)
 			if err == nil {

@@ -240,7 +240,7 @@ func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*boo
 	case !exists:
 		return nil, nil, fault.Missing(s.What)
 	case out == nil:
-		return nil, nil, fault.New(fault.Conflict, "The %s has %d %s already, and can have no more", s.Table, most, s.plural)
+		return nil, nil, fault.New(fault.Conflict, "The %s already has %d %s, the most it can have; remove one first", s.Table, most, s.plural)
 	}
 	return out, c.met(), nil
 }
