@@ -233,7 +233,7 @@ func refuseBody(w http.ResponseWriter, failure error) {
 		refuse(w, http.StatusRequestTimeout, "RequestTimeout", "The body of the request took too long to arrive; send it again, or in smaller parts")
 		return
 	}
-	refuse(w, http.StatusBadRequest, "BadRequest", "The body of the request did not come whole; send it again")
+	refuse(w, http.StatusBadRequest, "BadRequest", "The body of the request did not arrive completely; send it again")
 }
 
 // bufferPool reuses the buffers for copying bodies.

@@ -23,7 +23,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("API_DOCS_PATH: must be a path such as /docs, of letters, digits, - and _; is %q", c.Path)
 	case c.Path == "/health" || c.Path == "/verify-email" || strings.HasPrefix(c.Path+"/", "/api/v1/") ||
 		strings.HasPrefix(c.Path+"/", "/opds/"), strings.HasPrefix(c.Path+"/", "/koreader/"):
-		return errors.New("API_DOCS_PATH: must not lie where the API answers")
+		return errors.New("API_DOCS_PATH: must not be a path that the API uses")
 	}
 	return nil
 }

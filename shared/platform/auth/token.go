@@ -78,7 +78,7 @@ func keysOf(seed []byte, previous [][]byte) keys {
 func seedOf(setting, text string) ([]byte, error) {
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s: must be the base64 of 32 random bytes (openssl rand -base64 32)", setting)
+		return nil, fmt.Errorf("%s: must be 32 random bytes in base64 (openssl rand -base64 32)", setting)
 	}
 	return seed, nil
 }

@@ -149,7 +149,7 @@ var (
 	ErrChanged  = errors.New("the object has changed")
 	ErrRange    = errors.New("the object is shorter than the range")
 	ErrDenied   = errors.New("the store refuses access")
-	ErrClosed   = errors.New("the store shows the object but does not open it")
+	ErrClosed   = errors.New("the store lists the object but cannot open it")
 	ErrArchived = errors.New("the store has archived the object") // Amazon S3 Glacier: it must be restored first
 	ErrBusy     = errors.New("the store is writing the object for another request")
 	// ErrCut is not io.ErrUnexpectedEOF, which format readers return for a truncated file.

@@ -33,7 +33,7 @@ func (s *Store) listTrying(ctx context.Context, most int, bucket, prefix string,
 		l, err = s.open().read.list(ctx, bucket, query, most)
 	}
 	if err == nil && l.more && l.next == "" { // without a token the next page would be the first one again
-		err = errors.New("the store's listing: there is more, but it does not say where it goes on")
+		err = errors.New("the store's listing is incomplete but has no continuation token")
 	}
 	if err != nil {
 		return l, fmt.Errorf("list s3://%s/%s: %w", bucket, prefix, err)

@@ -72,7 +72,7 @@ func readAnyListing(doc []byte) (listing, error) {
 	}
 	for _, p := range in.CommonPrefixes {
 		if p.Prefix == "" { // it would stand for the whole bucket
-			return listing{}, errors.New("the store's listing: a folder without a name")
+			return listing{}, errors.New("the store's listing contains a folder without a name")
 		}
 		out.folders = append(out.folders, p.Prefix)
 	}

@@ -44,7 +44,7 @@ func (b *promptBody) Read(p []byte) (int, error) {
 	b.stalls.Reset(b.within)
 	n, err := b.ReadCloser.Read(p)
 	if stalled := !b.stalls.Stop(); stalled && err != nil && err != io.EOF && b.asker.Err() == nil {
-		err = fmt.Errorf("%w: nothing came for %s", ErrCut, b.within)
+		err = fmt.Errorf("%w: no data for %s", ErrCut, b.within)
 	}
 	return n, err
 }

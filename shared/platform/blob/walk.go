@@ -31,7 +31,7 @@ type UnlistedError struct {
 }
 
 func (e *UnlistedError) Error() string {
-	return fmt.Sprintf("%d folders cannot be listed, from %s on, nor can another: %v", len(e.Folders), e.Folders[0], e.Err)
+	return fmt.Sprintf("more than %d folders cannot be listed; the first is %s, and the last error is: %v", len(e.Folders), e.Folders[0], e.Err)
 }
 
 func (e *UnlistedError) Unwrap() error { return e.Err }

@@ -47,13 +47,13 @@ func (c Config) Validate() error {
 		return err
 	}
 	if !keyID.MatchString(c.KeyID) {
-		return fmt.Errorf("CDN_KEY_ID: must be the id of the public key at the CDN, letters and digits, is %q", c.KeyID)
+		return fmt.Errorf("CDN_KEY_ID: must be the id of the public key at the CDN (letters and digits), is %q", c.KeyID)
 	}
 	if _, err := c.key(); err != nil {
 		return err
 	}
 	if len(c.Origin.Secrets) == 0 {
-		return errors.New("ORIGIN_SECRET: required with DELIVERY=redirect: what the CDN shows when it asks the media function")
+		return errors.New("ORIGIN_SECRET: required with DELIVERY=redirect: the secret that the CDN sends to the media function")
 	}
 	return c.Origin.Validate()
 }
@@ -65,9 +65,9 @@ func (c Config) address() (string, error) {
 	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
 		return "", fmt.Errorf("CDN_URL: must be an address such as https://images.example.org, is %q", c.URL)
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
-		return "", fmt.Errorf("CDN_URL: must be scheme and host alone, without path, query or user, is %q", c.URL)
+		return "", fmt.Errorf("CDN_URL: must be only a scheme and a host, without path, query or user, is %q", c.URL)
 	case strings.ContainsAny(u.Host, "*?"): // wildcards in a signed policy
-		return "", fmt.Errorf("CDN_URL: the host must not hold * or ?, is %q", u.Host)
+		return "", fmt.Errorf("CDN_URL: the host must not contain * or ?, is %q", u.Host)
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -102,14 +102,14 @@ func (c Config) key() (*rsa.PrivateKey, error) {
 		return nil, fmt.Errorf("CDN_PRIVATE_KEY: is a %q; it must be a PRIVATE KEY (PKCS #8) or an RSA PRIVATE KEY (PKCS #1), without a password", block.Type)
 	}
 	if err != nil {
-		return nil, errors.New("CDN_PRIVATE_KEY: the PEM block cannot be read as a private key; it may have been cut")
+		return nil, errors.New("CDN_PRIVATE_KEY: the PEM block cannot be read as a private key; it may be incomplete")
 	}
 	r, ok := k.(*rsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("CDN_PRIVATE_KEY: must be an RSA key, is %T", k)
+		return nil, fmt.Errorf("CDN_PRIVATE_KEY: must be an RSA key, is a %T", k)
 	}
 	if n := r.N.BitLen(); n != 2048 {
-		return nil, fmt.Errorf("CDN_PRIVATE_KEY: CloudFront takes RSA keys of 2048 bits, this one has %d", n)
+		return nil, fmt.Errorf("CDN_PRIVATE_KEY: must have 2048 bits, as CloudFront requires, has %d", n)
 	}
 	return r, nil
 }

@@ -69,7 +69,7 @@ func (s *Signer) Tree(folder, rest string) (url string, expires time.Time, err e
 
 func (s *Signer) remember(path string, make func(expires time.Time) (string, error)) (string, time.Time, error) {
 	if !strings.HasPrefix(path, "/") || strings.ContainsAny(strings.TrimSuffix(path, "/*"), "*?#%\\ ") {
-		return "", time.Time{}, fmt.Errorf("cdn: %q is no path that can be signed", path)
+		return "", time.Time{}, fmt.Errorf("cdn: the path %q cannot be signed", path)
 	}
 	expires := s.now().Truncate(period).Add(period + grace)
 	s.mu.Lock()

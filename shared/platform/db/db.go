@@ -252,11 +252,11 @@ func translate(err error) error {
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
 		case "54000": // an index row must fit into a third of a page
-			return fault.Wrap(err, fault.BadRequest, "A text by which things are sorted or found is too long to be stored: it may have 2,600 bytes, 860 characters of Chinese or Japanese")
+			return fault.Wrap(err, fault.BadRequest, "A text used for sorting or searching is too long to be stored: the limit is 2,600 bytes, or 860 Chinese or Japanese characters")
 		case "23503": // the referenced row was deleted between check and write
-			return fault.Wrap(err, fault.Unavailable, "Something that this is about was removed at the same moment; try again").After(time.Second)
+			return fault.Wrap(err, fault.Unavailable, "Something that the request refers to was removed at the same moment; try again").After(time.Second)
 		case "40P01", "40001", "55P03": // a deadlock that this transaction lost, or an operator's lock_timeout
-			return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same things at the same moment, and nothing of this was stored; try again").After(time.Second)
+			return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same data at the same moment, so nothing was stored; try again").After(time.Second)
 		case "53100":
 			return noRoom(err)
 		case "58030":
@@ -279,19 +279,19 @@ func translate(err error) error {
 }
 
 func unstorable(err error) error {
-	return fault.Wrap(err, fault.BadRequest, "A text holds a character that cannot be stored (NUL, half of a surrogate pair, or bytes that are no UTF-8)")
+	return fault.Wrap(err, fault.BadRequest, "A text contains a character that cannot be stored (NUL, half of a surrogate pair, or bytes that are not UTF-8)")
 }
 
 func tooLong(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The request took the database too long: ask for less at once, with a narrower filter, or when the server has less to do").After(2 * time.Second)
+	return fault.Wrap(err, fault.Unavailable, "The database needed too long for this request: ask for less at once, use a narrower filter, or try again when the server is less busy").After(2 * time.Second)
 }
 
 func noRoom(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; its operator must make room on it").After(30 * time.Second)
+	return fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; the operator must free space on it").After(30 * time.Second)
 }
 
 func failingDisk(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The disk of the database fails at the moment; its operator must look at it and at the log of Postgres").After(30 * time.Second)
+	return fault.Wrap(err, fault.Unavailable, "The disk of the database reports errors; the operator must check the disk and the Postgres log").After(30 * time.Second)
 }
 
 func unavailable(err error) error {

@@ -77,7 +77,7 @@ func TestStatementTakesTooLong(t *testing.T) {
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	for state, text := range map[string]string{"53100": "disk of the database is full", "58030": "disk of the database fails",
+	for state, text := range map[string]string{"53100": "disk of the database is full", "58030": "disk of the database reports errors",
 		"23503": "removed at the same moment", "40P01": "try again", "40001": "try again", "55P03": "try again",
 		"57014": "too long", "25P04": "too long", "53400": "too long", // a query is cancelled, transaction_timeout, temp_file_limit
 		"57P01": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable", // idle sessions end
@@ -170,7 +170,7 @@ func TestTimeIsUp(t *testing.T) {
 			b.Queue(insert)
 			b.Queue("select pg_sleep(30)")
 			return d.Run(ctx, &b)
-		}, "took the database too long"},
+		}, "database needed too long"},
 		"a transaction": {func() error {
 			return d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, insert); err != nil {
@@ -179,7 +179,7 @@ func TestTimeIsUp(t *testing.T) {
 				_, err := tx.Exec(ctx, "select pg_sleep(0.31)")
 				return err
 			})
-		}, "took the database too long"},
+		}, "database needed too long"},
 		"no connection": {func() error {
 			conn, err := d.Pool().Acquire(ctx) // the only one
 			if err != nil {

@@ -25,5 +25,5 @@ func checkPlans(version string) error {
 	if KeepsPlansApart(version) {
 		return nil
 	}
-	return fmt.Errorf("DATABASE_PREPARE: PostgreSQL %s mixes up the plans of roles (CVE-2024-10976), which would show users what is hidden from them: update it, or leave DATABASE_PREPARE off", version)
+	return fmt.Errorf("DATABASE_PREPARE: PostgreSQL %s mixes up the plans of roles (CVE-2024-10976), which could show users what is hidden from them: update PostgreSQL, or leave DATABASE_PREPARE off", version)
 }

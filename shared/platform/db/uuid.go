@@ -41,7 +41,7 @@ func (uuidPlan) Scan(src []byte, target any) error {
 	id := target.(*uuid.UUID)
 	*id = uuid.Nil
 	if src != nil && len(src) != len(id) {
-		return fmt.Errorf("a UUID of %d bytes", len(src))
+		return fmt.Errorf("a UUID must have 16 bytes, not %d", len(src))
 	}
 	copy(id[:], src)
 	return nil

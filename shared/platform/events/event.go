@@ -84,7 +84,7 @@ func (e Event) encode() (string, error) {
 		return "", err
 	}
 	if len(line) > maxData {
-		return "", fmt.Errorf("%s: data has %d bytes, the limit is %d", e.Kind, len(line), maxData)
+		return "", fmt.Errorf("%s: the data has %d bytes, the limit is %d", e.Kind, len(line), maxData)
 	}
 	return e.Kind + "\t" + e.Permission + "\t" + user + "\t" + string(line), nil
 }
@@ -126,7 +126,7 @@ func decodeEntry(id, value string) (Message, error) {
 	}
 	part := strings.SplitN(value, "\t", 4)
 	if len(part) != 4 || !isName(part[0]) {
-		return Message{}, fmt.Errorf("event %s has an unknown form", parsed)
+		return Message{}, fmt.Errorf("event %s has an unknown format", parsed)
 	}
 	return Message{ID: parsed, Kind: part[0], Permission: part[1], UserID: part[2], Data: part[3]}, nil
 }

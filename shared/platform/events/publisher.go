@@ -17,7 +17,7 @@ import (
 
 var (
 	// ErrDelayed means that Redis did not answer in time. The events are kept in memory and sent later.
-	ErrDelayed = errors.New("events delayed: Redis does not answer, they are kept in memory")
+	ErrDelayed = errors.New("events delayed: Redis does not answer, so they wait in memory")
 	// ErrDropped means that events were not sent and never will be.
 	ErrDropped = errors.New("events dropped")
 )
@@ -195,7 +195,7 @@ func (p *Publisher) enqueue(ctx context.Context, jobs []*job) error {
 		}
 		p.start()
 		p.mu.Unlock()
-		return fmt.Errorf("%w: %d would exceed the %d this process may hold unsent (EVENT_QUEUE)", ErrDropped, count, p.cfg.Queue)
+		return fmt.Errorf("%w: %d more would exceed the limit of %d unsent events (EVENT_QUEUE)", ErrDropped, count, p.cfg.Queue)
 	}
 	now := time.Now()
 	p.append(jobs, now, wait)

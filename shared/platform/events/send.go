@@ -115,7 +115,7 @@ func (p *Publisher) settle(batch []*job, results []error) bool {
 		return false
 	}
 	if !p.slow.IsZero() || p.dropped > 0 {
-		p.log.Info("events flow again", "waiting", p.held, "dropped", p.dropped)
+		p.log.Info("events are sent again", "waiting", p.held, "dropped", p.dropped)
 		p.slow, p.dropped = time.Time{}, 0
 	}
 	return true

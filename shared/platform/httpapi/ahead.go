@@ -113,7 +113,7 @@ func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.R
 			return // a panic continues
 		}
 		if p := recover(); p != nil && p != http.ErrAbortHandler && !isDropped(p) {
-			slog.ErrorContext(ctx, "panic ahead of an answer that is not wanted", "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "panic in a handler that started early; its answer is not used", "panic", p, "stack", string(debug.Stack()))
 		}
 		req.out.dropped = false
 		clear(w.Header())
@@ -168,4 +168,4 @@ func isDropped(p any) bool {
 	return ok && errors.Is(err, errDropped)
 }
 
-var errDropped = errors.New("what was begun ahead of its time is not wanted")
+var errDropped = errors.New("the answer of a handler that started early is not used")

@@ -21,7 +21,7 @@ func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time
 	src := &object{size: size, from: from}
 	switch status := src.status(r, h, modified); {
 	case status == http.StatusPreconditionFailed:
-		return fault.New(fault.Precondition, "The file is not the version that If-Match or If-Unmodified-Since asks for; ask for it without")
+		return fault.New(fault.Precondition, "The file is not the version that If-Match or If-Unmodified-Since asks for; send the request without this header")
 	case status == http.StatusNotModified:
 	case outside != nil: // checked after the preconditions (RFC 9110 section 13.2.2)
 		h.Set("Content-Range", "bytes */"+strconv.FormatInt(size, 10))
@@ -135,7 +135,7 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 // Read reads from the opened part.
 func (o *object) Read(p []byte) (int, error) {
 	if o.body == nil || o.at != o.from {
-		o.err = errors.New("the part was not opened")
+		o.err = errors.New("the part of the file was not opened")
 		return 0, o.err
 	}
 	n, err := o.body.Read(p)

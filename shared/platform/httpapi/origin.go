@@ -48,7 +48,7 @@ func (o Origin) Guard(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !o.Shown(r) {
-			WriteError(w, r, fault.New(fault.Forbidden, "Requests come by the public address of this library server only"))
+			WriteError(w, r, fault.New(fault.Forbidden, "Send requests only to the public address of this library server"))
 			return
 		}
 		r.Header.Del(OriginHeader)

@@ -62,7 +62,7 @@ func checkQuery(query string, known map[string]values) error {
 	}
 	for name, given := range sent {
 		if text := strings.Join(given, ""); known[name] != none && (strings.ContainsRune(text, 0) || !utf8.ValidString(text)) {
-			return fault.Invalid(name, "holds a control character (NUL), or bytes that are no UTF-8")
+			return fault.Invalid(name, "contains the character NUL, or bytes that are not UTF-8")
 		}
 	}
 	if known["page"] == none {
@@ -73,9 +73,9 @@ func checkQuery(query string, known map[string]values) error {
 		switch {
 		case !slices.Contains(filters, name) || strings.Join(given, "") == "" || name == "includeDeleted" && given[0] == "false":
 		case known[name] == none:
-			return fault.Invalid(name, "does nothing for this list; leave it out")
+			return fault.Invalid(name, "has no effect on this list; leave it out")
 		case known[name] == one && len(slices.Compact(given)) > 1:
-			return fault.Invalid(name, "is there %d times, and only one value counts; send one", len(given))
+			return fault.Invalid(name, "is given %d times, but only one value counts; send one", len(given))
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Con
 		case body == noBody:
 			return &output{Status: h.DefaultStatus, Body: []byte(nil)}, nil // bytes are written unchanged: none
 		case out == nil && !op.MayBeEmpty:
-			return nil, problem(requestOf(ctx), fmt.Errorf("%s answers with nothing, which its description does not know", op.ID))
+			return nil, problem(requestOf(ctx), fmt.Errorf("%s returns no body, which its description does not allow", op.ID))
 		case out == nil:
 			return &output{Status: http.StatusNoContent}, nil
 		}
@@ -267,7 +267,7 @@ func (a *API) declare(op *Op) {
 	case op.Cookie && op.Method != http.MethodGet:
 		panic(op.Method + " " + op.Path + ": the cookie is for GET only")
 	case op.Early && (op.Method != http.MethodGet || op.Permission == Public):
-		panic(op.Method + " " + op.Path + ": only a GET that is not for everybody begins early")
+		panic(op.Method + " " + op.Path + ": only a GET that is not public may start early")
 	}
 	a.Operations = append(a.Operations, op)
 	if op.Early {

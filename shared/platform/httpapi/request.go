@@ -80,7 +80,7 @@ func (b *body) broken() error {
 	case errors.Is(b.err, os.ErrDeadlineExceeded):
 		return fault.Wrap(b.err, fault.TimedOut, "The body of the request took longer than %d seconds to arrive; send it again, or in smaller parts", int(bodyPatience.Seconds()))
 	}
-	return fault.Wrap(b.err, fault.BadRequest, "The body of the request did not come whole; send it again")
+	return fault.Wrap(b.err, fault.BadRequest, "The body of the request did not arrive completely; send it again")
 }
 
 type requestKey struct{}

@@ -42,7 +42,7 @@ func (s Sorting) By(fields ...string) (field string, desc bool, err error) {
 	}
 	switch {
 	case both && (field == "" || direction == ""):
-		return "", false, fault.Invalid("sort", "%q is no field and direction, as in title,desc", s.Sort)
+		return "", false, fault.Invalid("sort", "%q is not a field and a direction, such as title,desc", s.Sort)
 	case both && s.Order != "" && s.Order != direction:
 		return "", false, fault.Invalid("order", "%q contradicts the direction in sort; leave one of them out", s.Order)
 	}

@@ -44,7 +44,7 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 		data, err := answer(ctx, payload, handler)
 		if n := len(data); n > maxAnswer {
 			data, err = answer(ctx, payload, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				slog.Error("an answer is larger than Lambda takes", "method", r.Method, "path", r.URL.Path, "bytes", n, "limit", maxAnswer)
+				slog.Error("the answer is larger than Lambda allows", "method", r.Method, "path", r.URL.Path, "bytes", n, "limit", maxAnswer)
 				refuse(w, http.StatusBadRequest, "BadRequest", tooLarge)
 			}))
 		}
@@ -132,7 +132,7 @@ func handle[T any](handler http.Handler, r *http.Request, writer func() buffered
 		}
 		return w.GetProxyResponse()
 	case <-time.After(answerTime(r.Context())):
-		slog.Error("no answer within the invocation's time", "method", r.Method, "path", r.URL.Path)
+		slog.Error("no answer before the invocation's time limit", "method", r.Method, "path", r.URL.Path)
 		refusal := writer()
 		refuse(refusal, http.StatusServiceUnavailable, "ServiceUnavailable", tookTooLong)
 		return refusal.GetProxyResponse()
@@ -155,7 +155,7 @@ func failed(w http.ResponseWriter) {
 const (
 	tookTooLong = "This took too long; try again"
 	malformed   = "The address of the request is malformed"
-	tooLarge    = "The answer is too large to be sent; ask for less at once, as with a smaller pageSize"
+	tooLarge    = "The answer is too large to be sent; ask for less at once, for example with a smaller pageSize"
 )
 
 // refuse responds in the API's error format.

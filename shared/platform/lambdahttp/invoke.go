@@ -18,7 +18,7 @@ type Handler func(ctx context.Context, payload json.RawMessage) (any, error)
 // invocation, but not the following ones.
 func Invoke(handle Handler, after After) error {
 	if !InLambda() {
-		return errors.New("AWS_LAMBDA_RUNTIME_API is not set: there is nothing to take invocations from")
+		return errors.New("AWS_LAMBDA_RUNTIME_API is not set: this program must run in AWS Lambda")
 	}
 	lambda.Start(func(ctx context.Context, payload json.RawMessage) (out any, err error) {
 		defer func() {

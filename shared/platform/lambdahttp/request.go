@@ -164,6 +164,6 @@ func identified(ctx context.Context) context.Context {
 }
 
 var (
-	errEvent     = errors.New("the event is none of API Gateway, a load balancer or a function URL")
-	errMalformed = errors.New("the event holds no request")
+	errEvent     = errors.New("the event does not come from API Gateway, a load balancer or a function URL")
+	errMalformed = errors.New("the event contains no valid request")
 )

@@ -81,7 +81,7 @@ func shutdown(srv *http.Server, grace time.Duration) error {
 	defer cancel()
 	err := srv.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		slog.Warn("answers under way were cut off", "after", grace.String())
+		slog.Warn("cut off requests that were still in progress", "after", grace.String())
 		return srv.Close()
 	}
 	return err

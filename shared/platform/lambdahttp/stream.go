@@ -43,7 +43,7 @@ func streams(handler http.Handler, after After) func(context.Context, *urlReques
 			b.Body = s
 			return b.urlAnswer, nil
 		case <-time.After(answerTime(ctx)):
-			slog.Error("no answer within the invocation's time", "method", e.RequestContext.HTTP.Method, "path", e.RawPath)
+			slog.Error("no answer before the invocation's time limit", "method", e.RequestContext.HTTP.Method, "path", e.RawPath)
 			go func() {
 				if b := <-begun; b.err == nil {
 					_ = b.urlAnswer.Close() // the handler's writes fail from now on
@@ -125,7 +125,7 @@ func (t *tracked) Write(p []byte) (int, error) {
 func (s *stream) open(body io.Reader, limit time.Duration) {
 	s.body = body
 	s.timer = time.AfterFunc(limit, func() {
-		s.breakOff(errors.New("the answer took longer than the invocation may"))
+		s.breakOff(errors.New("the answer took longer than the invocation's time limit"))
 		s.closeBody()
 	})
 }
@@ -148,7 +148,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != nil {
-		slog.Error("stream", "error", s.broken)
+		slog.Error("streaming the answer failed", "error", s.broken)
 		err = s.broken
 	}
 	return n, err

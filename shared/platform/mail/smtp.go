@@ -68,7 +68,7 @@ func (s *smtpSender) deliver(ctx context.Context, from, to string, data []byte) 
 	}
 	if s.config.TLS == StartTLS {
 		if ok, _ := c.Extension("STARTTLS"); !ok {
-			return errors.New("does not offer STARTTLS; set SMTP_TLS=tls for port 465, or SMTP_TLS=none for a relay you trust the way to")
+			return errors.New("does not offer STARTTLS; set SMTP_TLS=tls for port 465, or SMTP_TLS=none if you trust the network up to the mail server")
 		}
 		if err := c.StartTLS(s.tlsConfig()); err != nil {
 			return fmt.Errorf("STARTTLS: %w", err)
@@ -112,7 +112,7 @@ func (s *smtpSender) tlsConfig() *tls.Config {
 // encoded.
 func compose(from *mail.Address, to string, m Message, now time.Time) ([]byte, error) {
 	if strings.ContainsAny(m.Subject, "\r\n\x00") {
-		return nil, fmt.Errorf("mail subject %q holds a line break", m.Subject)
+		return nil, fmt.Errorf("mail subject %q contains a line break", m.Subject)
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // crypto/rand.Read never returns an error: it crashes the program instead

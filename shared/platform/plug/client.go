@@ -30,7 +30,7 @@ func (c Config) Validate() error {
 	case c.URL != "" && c.Function != "":
 		return errors.New("PLUGIN_URL, PLUGIN_FUNCTION: set one of them")
 	case c.URL != "" && c.Token == "":
-		return errors.New("PLUGIN_TOKEN: must be set with PLUGIN_URL, to what the function plugin has")
+		return errors.New("PLUGIN_TOKEN: must be set with PLUGIN_URL, to the same value as in the function plugin")
 	case c.Function != "" && c.Region == "":
 		return errors.New("AWS_REGION: must be set with PLUGIN_FUNCTION")
 	case c.URL != "":
@@ -143,7 +143,7 @@ func answered(res *http.Response, err error) (io.ReadCloser, error) {
 	said, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // only for the log
 	err = fmt.Errorf("the function plugin answers %s: %s", res.Status, said)
 	if res.Header.Get("X-Amz-Function-Error") != "" { // it ran out of time or memory while it worked for the plugin
-		return nil, &Fault{Code: ProcessEnded, Message: "The plugin took more time or memory than it may", Err: err}
+		return nil, &Fault{Code: ProcessEnded, Message: "The plugin used more time or memory than it is allowed", Err: err}
 	}
 	return nil, err
 }

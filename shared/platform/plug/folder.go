@@ -30,7 +30,7 @@ func (c *Client) Folders(ctx context.Context, call FolderCall) ([]Folder, error)
 		return nil, err
 	}
 	if a.Folders == nil {
-		return nil, FaultOf(errors.New("the program plugin is of another version: it does not know calls for folders"))
+		return nil, FaultOf(errors.New("the function plugin has another version: it does not support calls for folders"))
 	}
 	return a.Folders, nil
 }

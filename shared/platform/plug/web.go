@@ -47,7 +47,7 @@ func (c *Client) Web(ctx context.Context, r WebRequest) (*WebResponse, error) {
 		return nil, err
 	}
 	if a.Web == nil {
-		return nil, FaultOf(fmt.Errorf("the function plugin is of another version: it does not know requests to %s", r.Address))
+		return nil, FaultOf(fmt.Errorf("the function plugin has another version: it does not support requests to %s", r.Address))
 	}
 	return a.Web, nil
 }

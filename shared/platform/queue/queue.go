@@ -93,7 +93,7 @@ func (q *Queue) each(ctx context.Context, action string, n int, of func(i int) e
 		for _, f := range out.Failed {
 			i, bad := strconv.Atoi(f.ID)
 			if bad != nil || i < start || i >= min(start+batch, n) {
-				err = errors.Join(err, fmt.Errorf("%s: the queue answered for a message %q that was not in the request", action, f.ID))
+				err = errors.Join(err, fmt.Errorf("%s: the queue's answer names a message %q that was not in the request", action, f.ID))
 				continue
 			}
 			undone = append(undone, i)

@@ -67,7 +67,7 @@ func (b *breaker) probe(cause error) {
 		case err == nil && away:
 			b.log.Info("Redis answers again", "lost_for", time.Since(lost).Round(time.Millisecond).String())
 		case err == nil && b.late.due():
-			b.log.Warn("Redis answers late, as on a busy machine: some requests pass without rate limit", "error", cause)
+			b.log.Warn("Redis answers too slowly, perhaps because the machine is busy: some requests pass without rate limit", "error", cause)
 		}
 		if err == nil {
 			b.open.Store(false)

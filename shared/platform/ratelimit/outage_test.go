@@ -249,7 +249,7 @@ func TestSaid(t *testing.T) {
 		fails = c.failing
 		b.trip(errors.New("i/o timeout"))
 		b.wg.Wait()
-		for line, want := range map[string]int{"does not answer": c.away, "answers again": c.back, "answers late": c.late} {
+		for line, want := range map[string]int{"does not answer": c.away, "answers again": c.back, "answers too slowly": c.late} {
 			if n := strings.Count(log.String(), line); n != want {
 				t.Errorf("after %d failed probes %q %d times, want %d: %s", c.failing, line, n, want, log.String())
 			}

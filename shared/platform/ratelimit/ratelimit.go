@@ -142,7 +142,7 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 	}
 	generation, left, err := read(answer, len(limited))
 	if err != nil {
-		l.log.Error("rate limiter: unexpected answer", "error", err)
+		l.log.Error("rate limiter: unexpected answer from Redis", "error", err)
 		return pass
 	}
 	pass.Degraded, pass.Generation = false, generation
@@ -180,7 +180,7 @@ func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
 		if l.refused.due() {
-			l.log.Error("Redis refuses to count: requests pass without rate limit", "error", err)
+			l.log.Error("Redis answers with an error: requests pass without rate limit", "error", err)
 		}
 		return
 	}

@@ -48,7 +48,7 @@ func Prepare(ctx context.Context, adminURL, ownerURL string, otherURLs ...string
 func ensureRole(ctx context.Context, conn *pgx.Conn, u *url.URL) error {
 	password, _ := u.User.Password()
 	if strings.ContainsAny(password, `'\`) || password == "" {
-		return errors.New(`the password in its URL is empty or holds a ' or \`)
+		return errors.New(`the password in its URL is empty or contains a ' or \`)
 	}
 	there, err := Exists(ctx, conn, "select exists (select from pg_roles where rolname = $1)", u.User.Username())
 	if err != nil {

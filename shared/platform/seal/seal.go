@@ -31,7 +31,7 @@ func New(c Config) (*Key, error) {
 	}
 	raw, err := base64.StdEncoding.DecodeString(c.Key)
 	if err != nil || len(raw) != 32 {
-		return nil, errors.New("CREDENTIALS_KEY: must be the base64 of 32 bytes, as of openssl rand -base64 32")
+		return nil, errors.New("CREDENTIALS_KEY: must be 32 random bytes in base64 (openssl rand -base64 32)")
 	}
 	block, err := aes.NewCipher(raw)
 	if err != nil {
@@ -47,7 +47,7 @@ func New(c Config) (*Key, error) {
 // Seal encrypts a secret for owner. It cannot be opened for another owner. Without a key it returns Unavailable.
 func (k *Key) Seal(owner string, secret []byte) ([]byte, error) {
 	if k.aead == nil {
-		return nil, fault.New(fault.Unavailable, "Credentials cannot be kept: the operator of this installation has not set CREDENTIALS_KEY")
+		return nil, fault.New(fault.Unavailable, "Credentials cannot be stored: the operator of this installation has not set CREDENTIALS_KEY")
 	}
 	return k.aead.Seal([]byte{version}, nil, secret, []byte(owner)), nil
 }
@@ -63,7 +63,7 @@ func (k *Key) Open(owner string, sealed []byte) ([]byte, error) {
 	}
 	secret, err := k.aead.Open(nil, nil, sealed[1:], []byte(owner))
 	if err != nil {
-		return nil, errors.New("CREDENTIALS_KEY is not the one that it was sealed with, or it was changed")
+		return nil, errors.New("CREDENTIALS_KEY is not the key that sealed this secret, or the secret was changed")
 	}
 	return secret, nil
 }

@@ -153,7 +153,7 @@ func (d *desk) named(params json.RawMessage) (string, *rpcError) {
 		return "", refused
 	}
 	if d.known.Storage == nil {
-		return "", refuse("this plugin keeps nothing: it is asked for nobody")
+		return "", refuse("this call belongs to no user, so the plugin can store nothing")
 	}
 	if in.Key == "" || len(in.Key) > plug.MaxKey || !utf8.ValidString(in.Key) || strings.ContainsRune(in.Key, 0) {
 		return "", refuse("key must be a text of 1 to %d bytes", plug.MaxKey)
@@ -203,7 +203,7 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 		return nil, refuse("data must have at most %d bytes", plug.MaxValue)
 	}
 	if at := in.ExpiresAt; at != nil && (at.Year() < 1970 || at.Year() > 9000) {
-		return nil, refuse("expiresAt must lie between 1970 and 9000")
+		return nil, refuse("expiresAt must be between the years 1970 and 9000")
 	}
 	size, keys := len(key)+weight(in.Data), 1
 	for k, v := range d.known.Storage {
@@ -212,7 +212,7 @@ func (d *desk) set(params json.RawMessage) (any, *rpcError) {
 		}
 	}
 	if keys > plug.MaxKeys || size > plug.MaxStorage {
-		return nil, refuse("no more than %d keys and %d bytes are kept for a user", plug.MaxKeys, plug.MaxStorage)
+		return nil, refuse("a user's storage is limited to %d keys and %d bytes", plug.MaxKeys, plug.MaxStorage)
 	}
 	v := plug.Stored{Data: in.Data, ExpiresAt: in.ExpiresAt, UpdatedAt: time.Now().UTC()}
 	d.put(key, &v)

@@ -31,7 +31,7 @@ func publicOnly(_, address string, _ syscall.RawConn) error {
 	case err != nil:
 		return err
 	case at.Port() != 80 && at.Port() != 443:
-		return errors.New("not a port of web sites")
+		return errors.New("the port must be 80 or 443")
 	case !public(at.Addr()) || near(at.Addr()):
 		return fmt.Errorf("%s is not a public address", at.Addr())
 	}
@@ -129,7 +129,7 @@ func (f *fetcher) picture(ctx context.Context, address string) (*plug.Answer, *p
 		return failed(err)
 	}
 	if len(data) > plug.MaxPicture {
-		return failed(fmt.Errorf("it has more than %d bytes", plug.MaxPicture))
+		return failed(fmt.Errorf("the picture has more than %d bytes", plug.MaxPicture))
 	}
 	return &plug.Answer{Picture: data}, nil
 }

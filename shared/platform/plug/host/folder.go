@@ -44,7 +44,7 @@ func list(root *os.Root, after plug.Folder) ([]plug.Folder, error) {
 		}
 		all, err := fs.ReadDir(root.FS(), tenant.Name())
 		if err != nil { // a plugin may have made it unreadable: the other tenants' folders are still listed
-			slog.Warn("the folders of a tenant's plugins cannot be read", "tenant", tenant.Name(), "error", err)
+			slog.Warn("cannot read the plugin folders of a tenant", "tenant", tenant.Name(), "error", err)
 			continue
 		}
 		for _, one := range all {
@@ -71,7 +71,7 @@ func (h *Host) remove(ctx context.Context, root *os.Root, all []plug.Folder) []p
 			continue
 		}
 		if err := removeAll(root, path.Join(f.Tenant, f.ID)); err != nil {
-			slog.Warn("the folder of a plugin is not removed", "tenant", f.Tenant, "id", f.ID, "error", err)
+			slog.Warn("cannot remove the folder of a deleted plugin", "tenant", f.Tenant, "id", f.ID, "error", err)
 			continue
 		}
 		out = append(out, f)

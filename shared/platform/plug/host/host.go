@@ -43,9 +43,9 @@ func (c Config) Validate() error {
 	case c.Idle < time.Second || c.Idle > 24*time.Hour:
 		return fmt.Errorf("PLUGIN_IDLE: must be 1s to 24h, is %s", c.Idle)
 	case slices.ContainsFunc(c.Folders, func(f string) bool { return !filepath.IsAbs(f) }):
-		return errors.New("PLUGIN_FOLDERS: must be absolute paths with colons between")
+		return errors.New("PLUGIN_FOLDERS: must be absolute paths separated by colons")
 	case c.Confine && slices.ContainsFunc(slices.Concat(system.Run, c.Folders), func(f string) bool { return within(c.Data, f) }):
-		return fmt.Errorf("PLUGIN_DATA_DIR: must not lie where all plugins may read, is %q", c.Data)
+		return fmt.Errorf("PLUGIN_DATA_DIR: must not be inside a folder that all plugins may read, is %q", c.Data)
 	}
 	return c.Commands.Validate()
 }
@@ -97,9 +97,9 @@ func New(c Config) (*Host, error) {
 	}
 	if c.Confine {
 		if err := confine.Offered(confine.Moving); err != nil {
-			slog.Warn("plugins do not run: they cannot be kept from this machine's files; set PLUGIN_CONFINE=false to run them all the same", "error", err)
+			slog.Warn("plugins do not run: this machine cannot keep them away from its files; set PLUGIN_CONFINE=false to run them anyway", "error", err)
 		} else if err := confine.Offered(confine.Emptying); err != nil {
-			slog.Warn("plugins can empty files of the user that they run as: the kernel is older than Linux 6.2", "error", err)
+			slog.Warn("plugins can truncate files of the user that they run as, because the kernel is older than Linux 6.2", "error", err)
 		}
 	}
 	h := &Host{config: c, fetch: outside().picture, web: sending(publicOnly, configured).web, slots: map[plugin]*slot{}, running: map[*process]bool{}}
@@ -128,7 +128,7 @@ func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 		return h.folders(ctx, call.Folders)
 	}
 	if call.Start == nil || call.Method == "" {
-		return orFault(nil, plug.Failed(plug.Unavailable, "The call names no plugin or no method"))
+		return orFault(nil, plug.Failed(plug.Unavailable, "The call must name a plugin and a method"))
 	}
 	timeout := min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout)
 	starting, cancel := context.WithTimeout(ctx, timeout)
@@ -189,7 +189,7 @@ func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, plug.Failed(plug.TimedOut, "The plugin has not started in time")
 		}
-		return nil, plug.Failed(plug.Unavailable, "Nobody waits for the plugin any more")
+		return nil, plug.Failed(plug.Unavailable, "The request was cancelled before the plugin started")
 	}
 	if at.fault != nil {
 		h.give(at)
@@ -320,14 +320,14 @@ func (h *Host) start(ctx context.Context, s *plug.Start) (*process, *plug.Fault)
 	}
 	data := filepath.Join(h.config.Data, folder(s.Tenant), folder(s.ID))
 	if err := h.home(data); err != nil {
-		slog.Error("no home for a plugin", "plugin", s.Name, "tenant", s.Tenant, "error", err)
+		slog.Error("cannot prepare the data folder of a plugin", "plugin", s.Name, "tenant", s.Tenant, "error", err)
 		return nil, plug.Failed(plug.Unavailable, "The plugin's data folder cannot be used; the operator's log says why")
 	}
 	args := s.Args
 	if h.config.Confine {
 		self, err := os.Executable()
 		if err := errors.Join(err, confine.Offered(confine.Moving)); err != nil {
-			return nil, plug.Failed(plug.Unavailable, "Plugins do not run here, because they cannot be kept from this machine's files. The operator can set PLUGIN_CONFINE=false")
+			return nil, plug.Failed(plug.Unavailable, "Plugins do not run here, because this machine cannot keep them away from its files. The operator can set PLUGIN_CONFINE=false")
 		}
 		path, args = confine.Command(self, path, h.rules(path, data), args)
 	}
@@ -352,7 +352,7 @@ func (h *Host) home(data string) error {
 		return err
 	}
 	if owner, ok := i.Sys().(*syscall.Stat_t); i.Mode().Perm()&0o022 != 0 || ok && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("PLUGIN_DATA_DIR: %s must belong to the user of this program, and nobody else may write into it", h.config.Data)
+		return fmt.Errorf("PLUGIN_DATA_DIR: %s must belong to the user of this program, and no other user may write to it", h.config.Data)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func start(ctx context.Context, cmd *exec.Cmd, s *plug.Start, init map[string]an
 	if fault != nil {
 		p.kill()
 		if fault.Code == plug.RPCFailed {
-			fault = plug.Failed(plug.InitFailed, "The plugin does not initialize: %s", fault.Message)
+			fault = plug.Failed(plug.InitFailed, "The plugin failed to initialize: %s", fault.Message)
 		}
 		return nil, fault
 	}
@@ -117,7 +117,7 @@ func checkManifest(data json.RawMessage) *plug.Fault {
 	case len(data) > maxManifest:
 		return plug.Failed(plug.InitFailed, "The plugin's manifest is larger than %d bytes", maxManifest)
 	case err != nil:
-		return plug.Failed(plug.InitFailed, "The plugin's manifest is none: %v", err)
+		return plug.Failed(plug.InitFailed, "The plugin's manifest is not valid: %v", err)
 	case m.Name == "" || m.Capabilities == nil:
 		return plug.Failed(plug.InitFailed, "The plugin's manifest must have a name and capabilities")
 	case m.ProtocolVersion != "1" && !strings.HasPrefix(m.ProtocolVersion, "1."):
@@ -207,10 +207,10 @@ func (p *process) ask(ctx context.Context, method string, params any) (json.RawM
 		}
 	case <-ctx.Done():
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, plug.Failed(plug.Unavailable, "Nobody waits for the answer of the plugin any more")
+			return nil, plug.Failed(plug.Unavailable, "The request was cancelled before the plugin answered")
 		}
-		p.end(plug.Failed(plug.Unavailable, "The plugin was ended, because it did not answer another request in time; try again"))
-		return nil, plug.Failed(plug.TimedOut, "The plugin has not answered %s in time and was ended", method)
+		p.end(plug.Failed(plug.Unavailable, "The plugin was stopped because it did not answer another request in time; try again"))
+		return nil, plug.Failed(plug.TimedOut, "The plugin did not answer %s in time and was stopped", method)
 	}
 }
 
@@ -227,7 +227,7 @@ func result(m message) (json.RawMessage, *plug.Fault) {
 		f.Code, f.RetryAfter = plug.Limited, int(min(max(data.RetryAfterSeconds, 0), 3600))
 	}
 	if f.Message == "" {
-		f.Message = fmt.Sprintf("The plugin answers with the error %d and says nothing", f.RPC)
+		f.Message = fmt.Sprintf("The plugin answers with the error %d and no message", f.RPC)
 	}
 	return nil, f
 }
@@ -237,7 +237,7 @@ func (p *process) send(m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
 	if err != nil {
-		p.fail("a message to it cannot be written: " + err.Error())
+		p.fail("it cannot be sent a message: " + err.Error())
 		return
 	}
 	line = append(line, '\n')
@@ -248,7 +248,7 @@ func (p *process) send(m message) {
 		default:
 		}
 	}
-	p.fail("it does not read what it is told")
+	p.fail("it does not read its input")
 }
 
 // speak writes messages until the process has ended.
@@ -277,16 +277,16 @@ func (p *process) listen(from io.Reader) {
 		}
 		var m message
 		if err := json.Unmarshal(line, &m); err != nil || m.Version != "2.0" {
-			p.fail(fmt.Sprintf("it has written a line that is no message of JSON-RPC 2.0: %s", cut.Brief(string(line), 200)))
+			p.fail(fmt.Sprintf("it wrote a line that is not a JSON-RPC 2.0 message: %s", cut.Brief(string(line), 200)))
 			return
 		}
 		p.take(m)
 	}
 	switch {
 	case errors.Is(in.Err(), bufio.ErrTooLong):
-		p.fail(fmt.Sprintf("it has written a line of more than %d bytes", maxLine))
+		p.fail(fmt.Sprintf("it wrote a line of more than %d bytes", maxLine))
 	case limited.N == 0:
-		p.fail(fmt.Sprintf("it has written more than %d bytes", maxOutput))
+		p.fail(fmt.Sprintf("it wrote more than %d bytes", maxOutput))
 	}
 }
 
@@ -323,7 +323,7 @@ func (p *process) take(m message) {
 
 // fail ends the process because of what it did.
 func (p *process) fail(what string) {
-	p.end(plug.Failed(plug.ProcessEnded, "The plugin was ended: %s", what))
+	p.end(plug.Failed(plug.ProcessEnded, "The plugin was stopped: %s", what))
 }
 
 // end ends the process and records why, unless a reason is recorded.

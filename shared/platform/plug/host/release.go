@@ -40,7 +40,7 @@ func (d *desk) releases(params json.RawMessage, dst any) (*plug.Releases, *rpcEr
 		return nil, refused
 	}
 	if known.Source == "" || in.SourceID != "" && in.SourceID != known.Source {
-		return nil, refuse("sourceId must be that of the source that is polled")
+		return nil, refuse("sourceId must be the id of the source that is polled")
 	}
 	if dst == nil {
 		return known, nil
@@ -70,7 +70,7 @@ func (d *desk) listTracked(params json.RawMessage) (any, *rpcError) {
 		return nil, refused
 	}
 	if in.Limit < 1 || in.Limit > 1000 || in.Offset < 0 {
-		return nil, refuse("limit must be 1 to 1000, offset 0 at least")
+		return nil, refuse("limit must be 1 to 1000, and offset at least 0")
 	}
 	from := min(in.Offset, len(known.Tracked))
 	to, size := from, 0

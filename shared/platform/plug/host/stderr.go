@@ -58,7 +58,7 @@ func (l *stderr) tell(text string) {
 	case l.lines <= maxLogLines:
 		l.log.Info("plugin says", "line", text)
 	case l.lines == maxLogLines+1:
-		l.log.Warn("plugin says too much: the rest of this minute is left out")
+		l.log.Warn("plugin writes too many lines: the rest of this minute is left out")
 	}
 }
 

@@ -42,7 +42,7 @@ func configured(_, address string, _ syscall.RawConn) error {
 	}
 	a := at.Addr().Unmap()
 	if !a.IsGlobalUnicast() && !a.IsLoopback() || slices.Contains(metadata, a) {
-		return fmt.Errorf("%s is not an address of a server", a)
+		return fmt.Errorf("%s is not the address of a server", a)
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func request(ctx context.Context, in *plug.WebRequest) (*http.Request, error) {
 	size := 0
 	for name, value := range in.Headers {
 		if !slices.Contains(plug.WebHeaders, name) {
-			return nil, fmt.Errorf("the header %q is none of %s", name, strings.Join(plug.WebHeaders, ", "))
+			return nil, fmt.Errorf("the header %q is not allowed; the allowed ones are %s", name, strings.Join(plug.WebHeaders, ", "))
 		}
 		size += len(name) + len(value)
 		r.Header.Set(name, value)
