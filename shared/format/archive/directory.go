@@ -81,7 +81,7 @@ func (f *file) extend(off int64) error {
 
 func (f *file) get(off, n int64) ([]byte, error) {
 	if f.fetched || f.fetch == nil {
-		return nil, Errorf(Corrupt, "the archive's directory is not where its end says")
+		return nil, Errorf(Corrupt, "the archive's directory is not where its end record says")
 	}
 	f.fetched = true
 	b, err := f.fetch(off, n)
@@ -113,7 +113,7 @@ func (f *file) parse(end endRecord, first int64, lim Limits) (*Directory, error)
 	}
 	if shift != 0 && !end.exact {
 		// Bytes before and bytes after: an archive stored inside another file.
-		return nil, Errorf(Truncated, "the file holds an archive inside another that is cut short: get a complete copy")
+		return nil, Errorf(Truncated, "the file contains an archive inside another one that is cut short: get a complete copy")
 	}
 	if start+end.size > f.size || shift < 0 {
 		return nil, Errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", end.claimed, end.size)

@@ -94,7 +94,7 @@ func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 	b := tail[at:]
 	rest := len(b) - endLen - int(le16(b[20:]))
 	if rest < 0 {
-		return endRecord{}, Errorf(NotArchive, "comment runs past the end of the file")
+		return endRecord{}, Errorf(NotArchive, "the comment runs past the end of the file")
 	}
 	disk, diskOfDir := uint32(le16(b[4:])), uint32(le16(b[6:]))
 	onDisk, entries := uint64(le16(b[8:])), uint64(le16(b[10:]))
@@ -131,7 +131,7 @@ func parseEnd(tail []byte, at int, base int64, lim Limits) (endRecord, *Error) {
 	case size > uint64(lim.DirectoryBytes):
 		return endRecord{}, tooLarge("bytes in the archive's directory", size, lim.DirectoryBytes)
 	case entries == 0 && rest != 0:
-		return endRecord{}, Errorf(NotArchive, "an empty archive inside something else")
+		return endRecord{}, Errorf(NotArchive, "an empty archive inside another file")
 	case size > uint64(dirEnd) || offset > uint64(dirEnd):
 		return endRecord{}, Errorf(Corrupt, "the archive's directory lies outside the file (offset %d, %d bytes)", offset, size)
 	case entries*headerLen > size:

@@ -113,18 +113,18 @@ func CheckSizes(entries []Entry, size int64, lim Limits) error {
 	var total int64
 	for _, e := range entries {
 		if e.Method == Stored && !e.Encrypted && e.Size != e.CompressedSize {
-			return Errorf(Corrupt, "%s: stored without compression, yet the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
+			return Errorf(Corrupt, "%s: stored without compression, but the sizes %d and %d differ", e.Name, e.CompressedSize, e.Size)
 		}
 		if err := e.Fits(lim); err != nil && isPage(e) {
 			return err
 		}
 		if e.Size < 0 || e.Size > lim.TotalBytes-total {
-			return Errorf(TooLarge, "unpacked, the archive has more bytes than the limit of %d", lim.TotalBytes)
+			return Errorf(TooLarge, "the unpacked archive is larger than the limit of %d bytes", lim.TotalBytes)
 		}
 		total += e.Size
 	}
 	if total > ratioFloor && total/max(size, 1) > lim.Ratio {
-		return tooLarge("times that the archive grows when unpacked", total/max(size, 1), lim.Ratio)
+		return tooLarge("compression ratio of the archive", total/max(size, 1), lim.Ratio)
 	}
 	return nil
 }

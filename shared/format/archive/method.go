@@ -94,7 +94,7 @@ func (e Entry) decompress(raw *exact, lim Limits) (io.Reader, error) {
 	case RAR4, RAR5:
 		return e.openRAR(raw, lim)
 	}
-	return nil, fmt.Errorf("archive: %s cannot be read from a range of its own", e.Name)
+	return nil, fmt.Errorf("archive: %s cannot be read separately from its archive", e.Name)
 }
 
 // openLZMA reads method 14: a version, the properties with their length, and the stream (APPNOTE 5.8).

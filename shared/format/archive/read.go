@@ -76,17 +76,17 @@ func (e Entry) raw(r io.Reader) (*exact, error) {
 		return nil, e.shortOr(err)
 	}
 	if !bytes.HasPrefix(h[:], localSig) {
-		return nil, Errorf(Corrupt, "%s: no entry where the archive's directory says", e.Name)
+		return nil, Errorf(Corrupt, "%s: there is no entry where the archive's directory says", e.Name)
 	}
 	if !e.Encrypted && le16(h[6:])&flagEncrypted != 0 {
 		return nil, Errorf(Encrypted, "%s is encrypted: remove the archive's password", e.Name)
 	}
 	if le16(h[8:]) != e.Method {
-		return nil, Errorf(Corrupt, "%s: the archive's directory states method %d, the entry %d", e.Name, e.Method, le16(h[8:]))
+		return nil, Errorf(Corrupt, "%s: the archive's directory states the compression method %d, the entry itself %d", e.Name, e.Method, le16(h[8:]))
 	}
 	variable := int64(le16(h[26:])) + int64(le16(h[28:]))
 	if localLen+variable+e.CompressedSize > e.Length {
-		return nil, Errorf(Corrupt, "%s runs into what follows it in the archive", e.Name)
+		return nil, Errorf(Corrupt, "%s overlaps what follows it in the archive", e.Name)
 	}
 	if _, err := io.CopyN(io.Discard, r, variable); err != nil {
 		return nil, e.shortOr(err)

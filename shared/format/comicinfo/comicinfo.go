@@ -78,11 +78,11 @@ func Parse(b []byte, lim xmllimit.Limits) (*Info, error) {
 		return nil, fmt.Errorf("ComicInfo.xml: %w", err)
 	}
 	if !strings.EqualFold(root.Name, "ComicInfo") {
-		return nil, fmt.Errorf("ComicInfo.xml: holds the element %.40q, not ComicInfo", root.Name)
+		return nil, fmt.Errorf("ComicInfo.xml: the root element is %.40q, not ComicInfo", root.Name)
 	}
 	info := &Info{}
 	if err != nil {
-		info.warn("malformed, read up to the mistake: %v", err)
+		info.warn("malformed, read only up to the error: %v", err)
 	}
 	fields := info.fields()
 	seen := make(map[string]bool, len(root.Children))

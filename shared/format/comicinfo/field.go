@@ -81,7 +81,7 @@ func (i *Info) fields() map[string]func(string) string {
 func (i *Info) setNumber(v string) string {
 	i.Number = v
 	if _, ok := i.NumberValue(); !ok {
-		return "is kept as text, it is not a number"
+		return "is not a number, kept as text"
 	}
 	return ""
 }

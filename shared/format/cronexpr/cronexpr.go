@@ -53,7 +53,7 @@ func Parse(expr, tz string) (Schedule, error) {
 	}
 	s := Schedule{times: strings.Join(fields[:3], " "), days: strings.Join(fields[3:], " "), zone: zone, everyHour: fields[2] == "*"}
 	if _, ok := s.nextWall(time.Date(2096, 3, 1, 0, 0, 0, 0, time.UTC)); !ok {
-		return Schedule{}, errors.New("cron expression: fields day and month: there is no such day in the next years")
+		return Schedule{}, errors.New("cron expression: fields day and month: no such day exists in the next years")
 	}
 	return s, nil
 }

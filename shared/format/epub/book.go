@@ -49,7 +49,7 @@ func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), l
 func (b *book) open() error {
 	at := b.find("META-INF/container.xml")
 	if at < 0 {
-		return &archive.Error{Kind: NoPackage, Msg: "the file is no EPUB: META-INF/container.xml is missing"}
+		return &archive.Error{Kind: NoPackage, Msg: "the file is not an EPUB: META-INF/container.xml is missing"}
 	}
 	container, err := b.parse(b.dir.Entries[at], xmllimit.Doctype)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *book) noteProtection() {
 
 func (b *book) checkPackage() error {
 	if b.opf.Name != "package" {
-		return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("%s holds the element %.40q, not package", b.opfPath, b.opf.Name)}
+		return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("the root element of %s is %.40q, not package", b.opfPath, b.opf.Name)}
 	}
 	b.pub.Version = b.opf.Attr("version")
 	return nil
@@ -125,7 +125,7 @@ func (b *book) document(name string, raw []byte, mode xmllimit.Mode) (*xmllimit.
 		return nil, &archive.Error{Kind: kind, Msg: fmt.Sprintf("%s: %v", name, err), Err: err}
 	}
 	if err != nil {
-		b.warn("%s: malformed, read up to the mistake: %v", name, err)
+		b.warn("%s: malformed, read only up to the error: %v", name, err)
 	}
 	return root, nil
 }

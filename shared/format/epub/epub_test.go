@@ -108,7 +108,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		Year: 2012, Month: 2, Subjects: []string{"One", "Two", "Three"},
 		Identifiers: []Identifier{{"", "urn:isbn:978-0-306-40615-7"}, {"ISBN", "0-306-40615-2"}, {"ISBN", "0-306-40615-3"}, {"", "9790306406156"}, {"", "urn:uuid:x"}},
 		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: ptr(2.5),
-		Direction: "rtl", SpineCount: 1, Warnings: []string{`OPS/p.opf: "0-306-40615-3" is no valid ISBN`},
+		Direction: "rtl", SpineCount: 1, Warnings: []string{`OPS/p.opf: "0-306-40615-3" is not a valid ISBN`},
 	}
 	if !reflect.DeepEqual(pub, want) {
 		t.Errorf("got  %+v\nwant %+v", pub, want)

@@ -244,7 +244,7 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 	if number != "" {
 		b.pub.ISBNs = appendNew(b.pub.ISBNs, number)
 	} else if named || isbn.Named(value) {
-		b.warn("%s: %.60q is no valid ISBN", b.opfPath, value)
+		b.warn("%s: %.60q is not a valid ISBN", b.opfPath, value)
 	}
 }
 

@@ -92,7 +92,7 @@ func (b *book) worthReading(items []Item) bool {
 	}
 	if len(items) > b.lim.Documents {
 		if b.pub.FixedLayout {
-			b.warn("%d spine documents, the limit is %d: not looked at for page images", len(items), b.lim.Documents)
+			b.warn("%d spine documents, the limit is %d: not searched for page images", len(items), b.lim.Documents)
 		}
 		return false
 	}
@@ -126,7 +126,7 @@ func (b *book) show(entry int) (document, error) {
 	}
 	e := b.dir.Entries[entry]
 	if e.Size > b.lim.DocumentBytes || b.spent+e.Size > b.lim.TotalBytes {
-		b.warn("%s: %d bytes, not looked at", e.Name, e.Size)
+		b.warn("%s: has %d bytes, too many to be searched for page images", e.Name, e.Size)
 		return document{other: true}, nil
 	}
 	b.spent += e.Size

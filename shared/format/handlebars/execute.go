@@ -18,7 +18,7 @@ const (
 
 var (
 	errSteps  = errors.New("the template loops too often")
-	errOutput = errors.New("the template makes too much")
+	errOutput = errors.New("the template's output is too long")
 )
 
 // Execute renders a template for a JSON value (nil, bool, float64, string, []any, map[string]any).

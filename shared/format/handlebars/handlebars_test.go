@@ -108,12 +108,12 @@ func TestTemplates(t *testing.T) {
 func TestWrongTemplates(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{{": "not closed", "a\n{{{x}}": "line 2", "{{#if a}}": "not closed by {{/if}}", "{{#if a}}{{/unless}}": "not closed by {{/if}}", "{{/if}}": "closes or continues no block",
-		"{{else}}": "closes or continues", "{{}}": "empty", "{{> part}}": "no partials", "{{a b)}}": "not understood", "{{a (b}}": "not closed", "{{'a}}": "not closed",
+		"{{": "not closed", "a\n{{{x}}": "line 2", "{{#if a}}": "not closed by {{/if}}", "{{#if a}}{{/unless}}": "not closed by {{/if}}", "{{/if}}": "does not belong to a block",
+		"{{else}}": "does not belong", "{{}}": "empty", "{{> part}}": "not supported", "{{a b)}}": "not understood", "{{a (b}}": "not closed", "{{'a}}": "not closed",
 		"{{moon type}}": "no helper moon", "{{#if a}}{{trim (moon type)}}{{/if}}": "no helper moon", "{{#moon type}}{{/moon}}": "no block moon", "{{#trim a}}{{/trim}}": "no block trim",
 		"{{a.[b}}": "bracket", "{{a..b}}": "no path", "{{a.}}": "no path", `{{"a" b}}`: "helper must begin", "{{#5}}{{/5}}": "begin with a name",
 		"{{truncate type length=3}}": "no path", "{{#each a as |x|}}{{/each}}": "no path", "{{a.[b]c}}": "no path", "{{~{a}}": "}}} is missing", "{{{a~}}}": "}}} is missing", "{{{~a}}}": "no path",
-		strings.Repeat("{{#if a}}", 30): "within each other", "{{a " + strings.Repeat("(", 30) + "}}": "too deep", strings.Repeat("x", 70_000): "more than 65536 bytes",
+		strings.Repeat("{{#if a}}", 30): "nested more than", "{{a " + strings.Repeat("(", 30) + "}}": "too deep", strings.Repeat("x", 70_000): "more than 65536 bytes",
 	} {
 		if _, err := handlebars.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v", text, err)
@@ -122,16 +122,16 @@ func TestWrongTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{truncate type}}": "takes 2 to 3", "{{uppercase type type}}": "takes 1 to 1",
 		strings.Repeat("{{#each @root.metadata.genres}}", 20) + "x" + strings.Repeat("{{/each}}", 20):                                        "loops too often",
-		`{{join (split (join (split "` + strings.Repeat("a", 600) + `" "") "` + strings.Repeat("b", 600) + `") "") "x"}}`:                    "makes too much",
-		`{{replace (join (split "` + strings.Repeat("a", 300) + `" "") "aaaaaaaaaa") "a" "` + strings.Repeat("b", 300) + `"}}`:               "makes too much",
+		`{{join (split (join (split "` + strings.Repeat("a", 600) + `" "") "` + strings.Repeat("b", 600) + `") "") "x"}}`:                    "output is too long",
+		`{{replace (join (split "` + strings.Repeat("a", 300) + `" "") "aaaaaaaaaa") "a" "` + strings.Repeat("b", 300) + `"}}`:               "output is too long",
 		`{{#each (split "` + strings.Repeat("a", 5000) + `" "")}}{{#each (split "` + strings.Repeat("a", 5000) + `" "")}}{{/each}}{{/each}}`: "loops too often",
 		`{{#each (split "` + strings.Repeat("a", 5000) + `" "")}}{{length (uppercase "` + strings.Repeat("a", 5000) + `")}}{{/each}}`:        "loops too often",
 		`{{#each (split "` + strings.Repeat("a", 1000) + `" "")}}{{length "` + strings.Repeat("a", 5000) + `"}}{{/each}}`:                    "loops too often",
 		`{{#each (split "` + strings.Repeat("a", 1000) + `" "")}}{{#if "` + strings.Repeat("a", 5000) + `"}}{{/if}}{{/each}}`:                "loops too often",
-		`{{length (join (split "` + strings.Repeat("a", 600) + `" "") "` + strings.Repeat("b", 600) + `")}}`:                                 "makes too much",
-		`{{length (split "` + strings.Repeat("a", 10_001) + `" "")}}`:                                                                        "makes too much",
-		`{{length (split "` + strings.Repeat(",", 10_000) + `" ",")}}`:                                                                       "makes too much",
-		strings.Repeat("{{#each @root.metadata.genres}}", 8) + strings.Repeat("x", 1000) + strings.Repeat("{{/each}}", 8):                    "makes too much",
+		`{{length (join (split "` + strings.Repeat("a", 600) + `" "") "` + strings.Repeat("b", 600) + `")}}`:                                 "output is too long",
+		`{{length (split "` + strings.Repeat("a", 10_001) + `" "")}}`:                                                                        "output is too long",
+		`{{length (split "` + strings.Repeat(",", 10_000) + `" ",")}}`:                                                                       "output is too long",
+		strings.Repeat("{{#each @root.metadata.genres}}", 8) + strings.Repeat("x", 1000) + strings.Repeat("{{/each}}", 8):                    "output is too long",
 	} {
 		parsed, err := handlebars.Parse(text)
 		if err != nil {

@@ -20,7 +20,7 @@ type helper struct {
 
 func (h helper) call(args []any) (any, error) {
 	if len(args) < h.least || len(args) > h.most {
-		return nil, fmt.Errorf("a helper takes %d to %d values and is given %d", h.least, h.most, len(args))
+		return nil, fmt.Errorf("a helper takes %d to %d values, but is given %d", h.least, h.most, len(args))
 	}
 	for len(args) < h.most {
 		args = append(args, nil)

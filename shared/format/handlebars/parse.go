@@ -67,7 +67,7 @@ func Parse(text string) (t *Template, err error) {
 	p := &parser{text: text}
 	body, end, err := p.nodes(0)
 	if err == nil && end != "" {
-		err = p.wrong("{{%s}} closes or continues no block", end)
+		err = p.wrong("{{%s}} does not belong to a block", end)
 	}
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *parser) wrong(format string, args ...any) error {
 // template.
 func (p *parser) nodes(depth int) (out []node, end string, err error) {
 	if depth > maxDepth {
-		return nil, "", p.wrong("there are more than %d blocks within each other", maxDepth)
+		return nil, "", p.wrong("blocks are nested more than %d deep", maxDepth)
 	}
 	for {
 		text, more := p.literal()
@@ -174,7 +174,7 @@ func (p *parser) open() (tag string, comment bool, err error) {
 		return "", false, p.wrong("a tag is empty")
 	}
 	if !comment && strings.HasPrefix(tag, ">") {
-		return "", false, p.wrong("there are no partials")
+		return "", false, p.wrong("partials are not supported")
 	}
 	p.at += 2 + end
 	return tag, comment, nil
@@ -270,7 +270,7 @@ func (p *parser) tokens(tag string) (out []string, err error) {
 		case '"', '\'':
 			end := strings.IndexByte(tag[1:], c)
 			if end < 0 {
-				return nil, p.wrong("a text is not closed")
+				return nil, p.wrong("a string is not closed")
 			}
 			n = end + 2
 		default:
@@ -328,7 +328,7 @@ func (p *parser) helped(e *expression) error {
 // operand reads one value.
 func (p *parser) operand(tokens []string, depth int) (*expression, []string, error) {
 	if len(tokens) == 0 || depth > maxDepth {
-		return nil, nil, p.wrong("a value is missing, or lies too deep")
+		return nil, nil, p.wrong("a value is missing, or is nested too deep")
 	}
 	token, rest := tokens[0], tokens[1:]
 	switch {
@@ -342,7 +342,7 @@ func (p *parser) operand(tokens []string, depth int) (*expression, []string, err
 		}
 		return e, rest[1:], p.helped(e)
 	case token == ")":
-		return nil, nil, p.wrong("a parenthesis closes nothing")
+		return nil, nil, p.wrong("a closing parenthesis has no opening one")
 	case token[0] == '"' || token[0] == '\'':
 		return &expression{literal: token[1 : len(token)-1]}, rest, nil
 	case token == "true" || token == "false":

@@ -43,7 +43,7 @@ func asPNG(img image.Image) ([]byte, error) {
 	out.Grow(size.Dx()*size.Dy()*4 + size.Dy() + 64<<10)
 	fast := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := fast.Encode(&out, img); err != nil {
-		return nil, fmt.Errorf("as PNG: %w", err)
+		return nil, fmt.Errorf("convert to PNG: %w", err)
 	}
 	return out.Bytes(), nil
 }

@@ -88,7 +88,7 @@ func Decode(ctx context.Context, src []byte, limits Limits) (img image.Image, pr
 
 func (p program) decode(ctx context.Context, src []byte, limits Limits) (image.Image, []byte, error) {
 	if limits.Memory < least {
-		return nil, nil, fmt.Errorf("%d bytes of memory are less than the decoder itself takes", limits.Memory)
+		return nil, nil, fmt.Errorf("the decoder itself needs more than %d bytes of memory", limits.Memory)
 	}
 	mapped, err := syscall.Mmap(-1, 0, int(limits.Memory), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *calls) decode(src []byte, limits Limits) (image.Image, []byte, error) {
 	// Results of a sandbox are untrusted.
 	width, height, channels := int(c.call("width")), int(c.call("height")), int(c.call("channels"))
 	if c.err == nil && (width < 1 || height < 1 || int64(width) > limits.Pixels/int64(height) || channels != 1 && channels != 4) {
-		c.err = fmt.Errorf("the decoder says that it made %d x %d pixels of %d bytes", width, height, channels)
+		c.err = fmt.Errorf("the decoder reports %d x %d pixels of %d bytes", width, height, channels)
 	}
 	bounds, stride := image.Rect(0, 0, width, height), width*channels
 	pixels, profile := c.bytes("pixels", stride*height), c.bytes("profile", int(c.call("profile_size")))
@@ -159,7 +159,7 @@ func (c *calls) bytes(name string, n int) []byte {
 	}
 	view, ok := c.sandbox.Memory().Read(at, uint32(n))
 	if !ok || len(view) != n {
-		c.err = fmt.Errorf("the decoder's %s are not in its memory", name)
+		c.err = fmt.Errorf("the decoder's %s are outside its memory", name)
 		return nil
 	}
 	return append([]byte(nil), view...)

@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"pixels", context.Background(), src, Limits{96*64 - 1, enough.Memory, time.Minute}, "more pixels"},
 		{"memory", context.Background(), src, Limits{enough.Pixels, least, time.Minute}, "more than 2097152 bytes of memory"},
-		{"memory for nothing", context.Background(), src, Limits{enough.Pixels, least - 1, time.Minute}, "less than the decoder itself"},
+		{"memory for nothing", context.Background(), src, Limits{enough.Pixels, least - 1, time.Minute}, "the decoder itself needs more than"},
 		{"memory of the source", context.Background(), make([]byte, 3<<20), Limits{1, least, time.Minute}, "does not fit into 2097152 bytes"},
 		{"time", context.Background(), src, Limits{enough.Pixels, enough.Memory, 1}, "longer than 1ns"},
 		{"context", ended, src, enough, context.Canceled.Error()},

@@ -125,7 +125,7 @@ func (r reader) written(name string) string {
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		r.warn("%s: is not a text", name)
+		r.warn("%s: is not a string", name)
 		return ""
 	}
 	if s == "None" {

@@ -52,7 +52,7 @@ func TestParseWarns(t *testing.T) {
 	for document, want := range map[string]string{
 		`{"metadata": {"year": "soon", "publisher": "P"}}`:                                            "year: soon is not a number from 1000 to 9999",
 		`{"metadata": {"status": "Paused", "publisher": "P"}}`:                                        `status: "Paused" is neither Continuing nor Ended`,
-		`{"metadata": {"name": ["a"], "publisher": "P"}}`:                                             "name: is not a text",
+		`{"metadata": {"name": ["a"], "publisher": "P"}}`:                                             "name: is not a string",
 		`{"metadata": {"imprint": "` + strings.Repeat("a", 501) + `", "publisher": "P"}}`:             "imprint: has 501 bytes, the limit is 500; the rest is left out",
 		`{"metadata": {"publisher": "P", "year": "None", "total_issues": 0, "comicid": "46568"}}`:     "",
 		`{"metadata": {"publisher": "P", "imprint": "None", "status": "None", "age_rating": "None"}}`: "",

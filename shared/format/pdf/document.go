@@ -123,7 +123,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			return nil, err
 		}
 		if nodes > 4*d.lim.Pages { // a list of nodes may be in the tree many times
-			return nil, archive.Errorf(archive.TooLarge, "nodes of the PDF document's tree of pages: more than the limit of %d", 4*d.lim.Pages)
+			return nil, archive.Errorf(archive.TooLarge, "the page tree of the PDF document has more nodes than the limit of %d", 4*d.lim.Pages)
 		}
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
@@ -166,7 +166,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 		}
 	}
 	if len(out) == 0 && circle {
-		return nil, damaged("its pages are in a circle")
+		return nil, damaged("its page tree contains a cycle")
 	}
 	return out, nil
 }

@@ -17,7 +17,7 @@ type (
 )
 
 var (
-	errMore   = errors.New("pdf: the object goes on") // the data ended within the object
+	errMore   = errors.New("pdf: the object is incomplete") // the data ended within the object
 	errSyntax = errors.New("pdf: no object")
 )
 

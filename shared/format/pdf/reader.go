@@ -78,7 +78,7 @@ func (d *Reader) readAt(b []byte, off int64) error {
 // parseAt calls parse with the data at off, and again with more data while it returns errMore.
 func (d *Reader) parseAt(off int64, first, most int64, parse func(l *lexer) error) error {
 	if off < 0 || off >= d.size {
-		return damaged("an object outside the file")
+		return damaged("an object lies outside the file")
 	}
 	for n := first; ; n *= 4 {
 		n = min(n, d.size-off)
@@ -92,7 +92,7 @@ func (d *Reader) parseAt(off int64, first, most int64, parse func(l *lexer) erro
 		case errors.Is(err, errMore) && n < most && !l.end:
 			continue
 		case errors.Is(err, errMore), errors.Is(err, errSyntax):
-			return damaged("no object at byte %d", off)
+			return damaged("there is no object at byte %d", off)
 		}
 		return err
 	}
@@ -159,7 +159,7 @@ func (d *Reader) object(number int64) (any, error) {
 		return nil, nil
 	}
 	if d.looks.Add(1) > int64(d.lim.Requests) {
-		return nil, archive.Errorf(archive.TooLarge, "objects of the PDF document that must be looked at: more than the limit of %d", d.lim.Requests)
+		return nil, archive.Errorf(archive.TooLarge, "the PDF document needs more objects to be read than the limit of %d", d.lim.Requests)
 	}
 	switch p := d.xref[number]; p.kind {
 	case direct:
@@ -217,7 +217,7 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 		return objectStream{}, err
 	}
 	if d.unpacked > unpackedStreams*d.lim.StreamBytes {
-		return objectStream{}, archive.Errorf(archive.TooLarge, "bytes to unpack to find the pages of the PDF document: more than the limit of %d",
+		return objectStream{}, archive.Errorf(archive.TooLarge, "the structure of the PDF document unpacks to more bytes than the limit of %d",
 			unpackedStreams*d.lim.StreamBytes)
 	}
 	out, err := d.readObjectStream(number)
@@ -254,7 +254,7 @@ func (d *Reader) readObjectStream(number int64) (objectStream, error) {
 	}
 	s, ok := v.(stream)
 	if !ok {
-		return objectStream{}, damaged("object %d is no stream", number)
+		return objectStream{}, damaged("object %d is not a stream", number)
 	}
 	data, err := d.content(s, d.lim.StreamBytes, d.directly)
 	if err != nil {
@@ -318,13 +318,13 @@ func (d *Reader) follow(v any) (any, error) {
 			return nil, err
 		}
 	}
-	return nil, damaged("references in a circle")
+	return nil, damaged("its references form a cycle")
 }
 
 // asProblem describes an unsupported filter for the owner.
 func (d *Reader) asProblem(err error) error {
 	if errors.Is(err, errFilter) {
-		return archive.Errorf(archive.Unsupported, "the structure of the PDF document is compressed in a way that is not read (%v): save it anew with another program", err)
+		return archive.Errorf(archive.Unsupported, "the structure of the PDF document is compressed in an unsupported way (%v): save it again with another program", err)
 	}
 	return err
 }
@@ -337,7 +337,7 @@ func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Rea
 	}
 	at := bytes.Index(head, []byte("%PDF-"))
 	if at < 0 {
-		return nil, archive.Errorf(archive.NotArchive, "the file is no PDF document")
+		return nil, archive.Errorf(archive.NotArchive, "the file is not a PDF document")
 	}
 	d.shift = int64(at)
 	return d, nil

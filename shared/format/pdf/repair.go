@@ -24,7 +24,7 @@ type mark struct{ offset, number int64 }
 // repair rebuilds the table from the objects themselves.
 func (d *Reader) repair() error {
 	if d.size > d.lim.RepairBytes {
-		return archive.Errorf(archive.TooLarge, "bytes of a damaged PDF document: %d, the limit is %d", d.size, d.lim.RepairBytes)
+		return archive.Errorf(archive.TooLarge, "the PDF document is damaged and has %d bytes; the limit for a repair is %d", d.size, d.lim.RepairBytes)
 	}
 	m, err := d.search()
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *Reader) search() (*marks, error) {
 			return nil, err
 		}
 		if !m.add(chunk, at-int64(kept), d.lim.Objects) {
-			return nil, archive.Errorf(archive.TooLarge, "objects of the damaged PDF document: more than the limit of %d", d.lim.Objects)
+			return nil, archive.Errorf(archive.TooLarge, "the damaged PDF document has more objects than the limit of %d", d.lim.Objects)
 		}
 		at += int64(n)
 		kept = copy(buffer, chunk[max(0, len(chunk)-longest):])

@@ -23,7 +23,7 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	filters, params := s.filters(value)
 	const maxFilters = 4
 	if len(filters) > maxFilters {
-		return nil, damaged("a stream with %d filters", len(filters))
+		return nil, damaged("a stream has %d filters", len(filters))
 	}
 	raw, err := d.raw(s, value(s.dict["Length"]), limit)
 	if err != nil {
@@ -32,7 +32,7 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 	if d.key != nil {
 		var ok bool
 		if raw, ok = d.key.open(d.key.streams, s.object, raw); !ok {
-			return nil, damaged("an encrypted stream")
+			return nil, damaged("an encrypted stream cannot be decrypted")
 		}
 	}
 	for i, f := range filters {
@@ -48,7 +48,7 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 			l := &lexer{b: append(append([]byte("<"), bytes.TrimSuffix(bytes.TrimSpace(raw), []byte(">"))...), '>'), end: true}
 			v, err := l.hex()
 			if err != nil {
-				return nil, damaged("a stream of hexadecimal digits")
+				return nil, damaged("a stream has invalid hexadecimal digits")
 			}
 			raw = []byte(v.(text))
 		case "ASCII85Decode", "A85":
@@ -159,7 +159,7 @@ func base85(raw []byte, limit int64) ([]byte, error) {
 	out := make([]byte, size)
 	n, _, err := ascii85.Decode(out, raw, true)
 	if err != nil {
-		return nil, damaged("a stream in ASCII of base 85")
+		return nil, damaged("a stream has invalid ASCII85 data")
 	}
 	return out[:n], nil
 }
@@ -169,7 +169,7 @@ func unpredict(data []byte, p dict) ([]byte, error) {
 	predictor, _ := integer(p["Predictor"])
 	if predictor < 10 {
 		if predictor == 2 {
-			return nil, damaged("a predictor for pictures in a stream of structure")
+			return nil, damaged("a structural stream uses a predictor for images")
 		}
 		return data, nil
 	}
@@ -179,7 +179,7 @@ func unpredict(data []byte, p dict) ([]byte, error) {
 	}
 	const maxColumns = 1 << 16
 	if columns < 1 || columns > maxColumns {
-		return nil, damaged("a predictor with %d columns", columns)
+		return nil, damaged("a predictor has %d columns", columns)
 	}
 	row := int(columns)
 	out := make([]byte, 0, len(data))

@@ -62,7 +62,7 @@ func (d *Reader) readChain() error {
 			return nil
 		}
 	}
-	return damaged("more than %d updates", maxUpdates)
+	return damaged("it has more than %d updates", maxUpdates)
 }
 
 // readHidden reads the cross-reference stream beside a table. It lists objects that are hidden from older programs, so
@@ -220,7 +220,7 @@ func (d *Reader) readStream(off int64) (dict, error) {
 	}
 	s, ok := v.(stream)
 	if !ok || s.dict["Type"] != name("XRef") {
-		return nil, damaged("no cross-reference table at byte %d", off)
+		return nil, damaged("there is no cross-reference table at byte %d", off)
 	}
 	data, err := d.content(s, d.lim.StreamBytes, d.directly)
 	if err != nil {
@@ -230,17 +230,17 @@ func (d *Reader) readStream(off int64) (dict, error) {
 	w, _ := s.dict["W"].(array)
 	for i := range widths {
 		if i >= len(w) {
-			return nil, damaged("a cross-reference stream without widths")
+			return nil, damaged("a cross-reference stream has no widths")
 		}
 		n, ok := integer(w[i])
 		if !ok || n < 0 || n > 8 {
-			return nil, damaged("a cross-reference stream with a width of %v", w[i])
+			return nil, damaged("a cross-reference stream has a width of %v", w[i])
 		}
 		widths[i] = int(n)
 	}
 	row := widths[0] + widths[1] + widths[2]
 	if row == 0 {
-		return nil, damaged("a cross-reference stream without widths")
+		return nil, damaged("a cross-reference stream has no widths")
 	}
 	index, _ := s.dict["Index"].(array)
 	if len(index) == 0 {
@@ -250,7 +250,7 @@ func (d *Reader) readStream(off int64) (dict, error) {
 		start, ok1 := integer(index[0])
 		count, ok2 := integer(index[1])
 		if !ok1 || !ok2 {
-			return nil, damaged("a cross-reference stream")
+			return nil, damaged("a cross-reference stream has an invalid index")
 		}
 		count = min(count, int64(len(data)/row))
 		if err := d.room(start, count); err != nil {

@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 	case c.AtOnce < 1 || c.AtOnce > 16:
 		return fmt.Errorf("PDF_PARALLEL: must be 1 to 16, is %d", c.AtOnce)
 	case !filepath.IsAbs(c.Fonts):
-		return fmt.Errorf("PDF_FONTS: must be the whole path of a folder, is %q", c.Fonts)
+		return fmt.Errorf("PDF_FONTS: must be the absolute path of a folder, is %q", c.Fonts)
 	}
 	return nil
 }

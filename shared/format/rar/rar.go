@@ -54,7 +54,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		d.at = int64(len(signature4))
 		err = d.walk4()
 	default:
-		err = archive.Errorf(archive.NotArchive, "the file is no RAR archive")
+		err = archive.Errorf(archive.NotArchive, "the file is not a RAR archive")
 	}
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 
 var (
 	errEncrypted = archive.Errorf(archive.Encrypted, "the archive's directory is encrypted: remove the archive's password")
-	errVolume    = archive.Errorf(archive.Unsupported, "the file is one part of a RAR archive in several files: pack it into one")
+	errVolume    = archive.Errorf(archive.Unsupported, "the file is one part of a RAR archive in several files: pack them into one")
 )
 
 func (d *reader) damaged() error {
@@ -94,10 +94,10 @@ func (d *reader) read(off int64, n int) ([]byte, error) {
 // add adds an entry. header is the size of its block's header, data that of its data.
 func (d *reader) add(e archive.Entry, name string, own uint16, header, data int64, stored, solid bool) error {
 	if len(d.entries) == d.lim.Entries {
-		return archive.Errorf(archive.TooLarge, "entries in the archive: more than the limit of %d", d.lim.Entries)
+		return archive.Errorf(archive.TooLarge, "the archive has more entries than the limit of %d", d.lim.Entries)
 	}
 	if len(name) > d.lim.NameBytes {
-		return archive.Errorf(archive.TooLarge, "bytes in a name in the archive: %d, the limit is %d", len(name), d.lim.NameBytes)
+		return archive.Errorf(archive.TooLarge, "a name in the archive has %d bytes, the limit is %d", len(name), d.lim.NameBytes)
 	}
 	if d.at+header+data > d.size {
 		return archive.Errorf(archive.Truncated, "the RAR archive ends inside entry %d; get a complete copy", len(d.entries)+1)
@@ -107,7 +107,7 @@ func (d *reader) add(e archive.Entry, name string, own uint16, header, data int6
 	case stored || e.Directory || e.Symlink:
 		e.Method, e.Offset, e.Length = archive.Bare, d.at+header, data
 		if stored && !e.Encrypted && !e.Directory && !e.Symlink && e.Size != data {
-			return archive.Errorf(archive.Corrupt, "entry %d of the archive is stored, yet its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
+			return archive.Errorf(archive.Corrupt, "entry %d of the archive is stored without compression, but its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
 		}
 	case solid:
 		e.Method, e.Offset, e.Length = archive.SolidRAR, d.files, 0

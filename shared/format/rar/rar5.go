@@ -177,7 +177,7 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 		}
 	}
 	if flags&sizeUnknown5 != 0 {
-		return archive.Errorf(archive.Unsupported, "%.200s: its size is not stated: pack the archive again", name)
+		return archive.Errorf(archive.Unsupported, "the archive does not state the size of %.200s: pack it again", name)
 	}
 	stored := compression>>7&7 == 0
 	if dict := int64(128<<10) << (compression >> 10 & 15); !stored && dict > d.lim.DictionaryBytes && !e.Directory {

@@ -14,7 +14,7 @@ func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header,
 	}
 	l := c.list(count, lim)
 	if c.beyond {
-		return nil, archive.Errorf(archive.TooLarge, "characters in a name in the archive: more than the limit of %d", lim.NameBytes)
+		return nil, archive.Errorf(archive.TooLarge, "a name in the archive has more characters than the limit of %d", lim.NameBytes)
 	}
 	if c.bad {
 		return nil, errDamaged

@@ -164,7 +164,7 @@ func (c *cursor) streams(size int64, lim archive.Limits) (*streamsInfo, error) {
 			return nil, errDamaged
 		}
 		if c.beyond {
-			return nil, archive.Errorf(archive.TooLarge, "entries in the archive: more than the limit of %d", lim.Entries)
+			return nil, archive.Errorf(archive.TooLarge, "the archive has more entries than the limit of %d", lim.Entries)
 		}
 		if c.bad {
 			return nil, errDamaged

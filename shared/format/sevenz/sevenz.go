@@ -66,7 +66,7 @@ func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
 		return nil, err
 	}
 	if string(start[:6]) != signature {
-		return nil, archive.Errorf(archive.NotArchive, "the file is no 7z archive")
+		return nil, archive.Errorf(archive.NotArchive, "the file is not a 7z archive")
 	}
 	if crc32.ChecksumIEEE(start[12:]) != le.Uint32(start[8:]) {
 		return nil, errDamaged

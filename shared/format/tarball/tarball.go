@@ -66,14 +66,14 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 		}
 		switch {
 		case len(entries) == lim.Entries:
-			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("entries in the archive: more than the limit of %d", lim.Entries)}
+			return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("the archive has more entries than the limit of %d", lim.Entries)}
 		case len(h.Name) > lim.NameBytes:
 			return nil, &archive.Error{Kind: archive.TooLarge,
-				Msg: fmt.Sprintf("bytes in a name in the archive: %d, the limit is %d", len(h.Name), lim.NameBytes)}
+				Msg: fmt.Sprintf("a name in the archive has %d bytes, the limit is %d", len(h.Name), lim.NameBytes)}
 		}
 		holes := sparse(h)
 		if holes && archive.IsImage(h.Name) {
-			return nil, &archive.Error{Kind: archive.Unsupported, Msg: h.Name + " is stored with holes: pack the archive again"}
+			return nil, &archive.Error{Kind: archive.Unsupported, Msg: h.Name + " is stored as a sparse file: pack the archive again"}
 		}
 		e := archive.Entry{Method: archive.Bare, Directory: h.Typeflag == tar.TypeDir,
 			Symlink: holes || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeDir}

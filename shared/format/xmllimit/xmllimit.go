@@ -36,7 +36,7 @@ const maxTag = 64 << 10
 var (
 	ErrDTD      = errors.New("declares a DTD or entities, which are never read")
 	ErrTooLarge = errors.New("too large")
-	ErrEmpty    = errors.New("holds no XML element")
+	ErrEmpty    = errors.New("contains no XML element")
 )
 
 // Mode says how strictly a document is parsed.
@@ -138,7 +138,7 @@ func Parse(b []byte, mode Mode, lim Limits) (*Node, error) {
 		switch t := token.(type) {
 		case xml.StartElement:
 			if len(open) > lim.Depth {
-				return nil, fmt.Errorf("%w: more than %d elements within each other, the limit XML_MAX_DEPTH", ErrTooLarge, lim.Depth)
+				return nil, fmt.Errorf("%w: elements are nested more than %d deep, the limit XML_MAX_DEPTH", ErrTooLarge, lim.Depth)
 			}
 			n := &Node{Name: t.Name.Local, Attrs: t.Attr}
 			top.Children = append(top.Children, n)
