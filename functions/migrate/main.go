@@ -108,7 +108,7 @@ func migrate(ctx context.Context, c config) (result, error) {
 		return result{}, err
 	}
 	if reindexed > 0 {
-		slog.Info("the system orders text by other rules now: indexes were made anew", "indexes", reindexed)
+		slog.Info("the system's rules for sorting text have changed: rebuilt the indexes", "indexes", reindexed)
 	}
 	version, _, err := schema.Pending(ctx, c.OwnerURL)
 	if err != nil {

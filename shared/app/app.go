@@ -140,14 +140,14 @@ func (b *Base) Close() {
 		b.system.Close()
 	}
 	if err := b.Redis.Close(); err != nil {
-		slog.Warn("close redis", "error", err)
+		slog.Warn("cannot close the connections to Redis", "error", err)
 	}
 }
 
 // Publish sends events after commit. The relay tells clients when they have missed some.
 func (b *Base) Publish(ctx context.Context, tenant uuid.UUID, e ...events.Event) {
 	if err := b.Events.Publish(context.WithoutCancel(ctx), tenant, e...); err != nil && !errors.Is(err, events.ErrDelayed) {
-		slog.Warn("events not sent", "tenant", tenant, "count", len(e), "error", err)
+		slog.Warn("events were not sent", "tenant", tenant, "count", len(e), "error", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func (b *Base) Added(ctx context.Context, tenant uuid.UUID) {
 // Bump tells all processes that permissions of the tenant have changed.
 func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
 	if err := b.Events.ChangeAccess(context.WithoutCancel(ctx), tenant); err != nil && !errors.Is(err, events.ErrDelayed) {
-		slog.Warn("change of access not announced; others notice within a minute", "tenant", tenant, "error", err)
+		slog.Warn("change of access was not announced; other processes notice it within a minute", "tenant", tenant, "error", err)
 	}
 }
 

@@ -10,7 +10,7 @@ func Health(b *Base) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
 		if err := b.Check(r); err != nil {
-			slog.Error("not healthy", "error", err)
+			slog.Error("health check failed", "error", err)
 			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
 			return
 		}

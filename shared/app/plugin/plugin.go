@@ -47,7 +47,7 @@ func (f *Function) Invoke(ctx context.Context, payload json.RawMessage) (any, er
 // Handler answers plugin calls over HTTP: POST /call with the token, and GET /health.
 func (f *Function) Handler() (http.Handler, error) {
 	if f.token == "" {
-		return nil, errors.New("PLUGIN_TOKEN: must be set, or everybody on this machine could run programs")
+		return nil, errors.New("PLUGIN_TOKEN: must be set; without it everybody on this machine could run programs")
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {

@@ -32,14 +32,14 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	var v invocation
 	if p := bytes.TrimSpace(payload); len(p) > 0 {
 		if err := json.Unmarshal(p, &v); err != nil {
-			return nil, fmt.Errorf(`the payload must be an event of EventBridge, {} or {"start": true}: %w`, err)
+			return nil, fmt.Errorf(`the payload must be an event from EventBridge, {} or {"start": true}: %w`, err)
 		}
 	}
 	if v.DetailType != "" && v.DetailType != "Scheduled Event" {
-		return nil, fmt.Errorf("the scheduler takes Scheduled Event from EventBridge, not %q", v.DetailType)
+		return nil, fmt.Errorf("the scheduler accepts only the event type Scheduled Event from EventBridge, not %q", v.DetailType)
 	}
 	if err := s.awake(ctx); err != nil {
-		return nil, fmt.Errorf("the database does not wake: %w", err)
+		return nil, fmt.Errorf("the database does not wake up: %w", err)
 	}
 	out := did{Round: time.Now().UTC()}
 	if v.Start {
@@ -47,7 +47,7 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 		if err != nil {
 			return nil, fmt.Errorf("scans on start: %w", err)
 		}
-		slog.Info("scans on start", "started", n)
+		slog.Info("requested the scans on start", "started", n)
 		out.Started = n
 	}
 	return out, s.Round(ctx, out.Round)

@@ -91,13 +91,13 @@ func (s *Scheduler) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		slog.Error("the scheduler waits for the database", "error", fault.Line(err.Error()))
+		slog.Error("the database does not answer yet; the scheduler is waiting for it", "error", fault.Line(err.Error()))
 	}
-	s.bounded(ctx, "scans on start", func(ctx context.Context) error { _, err := scan.OnStart(ctx, s.system); return err })
+	s.bounded(ctx, "scans on start failed", func(ctx context.Context) error { _, err := scan.OnStart(ctx, s.system); return err })
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
 	for {
-		s.bounded(ctx, "scheduler round", func(ctx context.Context) error { return s.Round(ctx, time.Now()) })
+		s.bounded(ctx, "scheduler round failed", func(ctx context.Context) error { return s.Round(ctx, time.Now()) })
 		select {
 		case <-ctx.Done():
 			return
@@ -121,7 +121,7 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
-		slog.Warn("tasks of silent workers given back", "count", rescued)
+		slog.Warn("tasks of workers that stopped responding are pending again", "count", rescued)
 	}
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return err

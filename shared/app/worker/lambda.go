@@ -27,7 +27,7 @@ func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, erro
 		return nil, fmt.Errorf("event: %w", err)
 	}
 	if len(source.Records) == 0 {
-		return nil, errors.New("event: it has no Records; the worker takes messages of SQS and notifications of S3")
+		return nil, errors.New("event: it has no Records; the worker accepts only messages from SQS and notifications from S3")
 	}
 	ctx, stop := w.begin(ctx)
 	defer stop()
@@ -35,13 +35,13 @@ func (w *Worker) Handle(ctx context.Context, payload json.RawMessage) (any, erro
 	case "aws:sqs":
 		var e events.SQSEvent
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return nil, fmt.Errorf("event of SQS: %w", err)
+			return nil, fmt.Errorf("event from SQS: %w", err)
 		}
 		return w.batch(ctx, e.Records), nil
 	case "aws:s3":
 		return nil, w.Objects(ctx, payload)
 	default:
-		return nil, fmt.Errorf("event: the worker takes messages of SQS and notifications of S3, not events of %q", s)
+		return nil, fmt.Errorf("event: the worker accepts only messages from SQS and notifications from S3, not events from %q", s)
 	}
 }
 

@@ -21,7 +21,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 	if err == nil {
 		return nil
 	}
-	slog.Error("message will come again", "message", m.ID, "receives", m.Receives, "error", err)
+	slog.Error("message failed; the queue delivers it again", "message", m.ID, "receives", m.Receives, "error", err)
 	if q != nil {
 		wait := min(15*time.Minute, 5*time.Second<<min(m.Receives, 10))
 		if ctx.Err() != nil {
@@ -30,7 +30,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		defer cancel()
 		if err := q.Extend(end, wait, m); err != nil {
-			slog.Warn("message comes again when the queue says so", "message", m.ID, "error", err)
+			slog.Warn("delay of a failed message was not set; the queue delivers it again after its own delay", "message", m.ID, "error", err)
 		}
 	}
 	return err
@@ -60,7 +60,7 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 			return
 		case <-tick.C:
 			if err := q.Extend(ctx, w.Lease, m); err != nil && ctx.Err() == nil {
-				slog.Warn("the message's visibility was not extended; it may come twice", "message", m.ID, "error", err)
+				slog.Warn("visibility timeout of a message was not extended; it may be delivered twice", "message", m.ID, "error", err)
 			}
 		}
 	}

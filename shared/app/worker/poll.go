@@ -52,10 +52,10 @@ func (w *Worker) sweeps(ctx context.Context) {
 		n, err := w.sweep(limited)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			slog.Error("folders of plugins that are no more stay for now", "error", fault.Line(err.Error()))
+			slog.Error("cannot remove all folders of deleted plugins; will try again", "error", fault.Line(err.Error()))
 		}
 		if n > 0 {
-			slog.Info("folders of plugins that are no more are removed", "count", n)
+			slog.Info("removed folders of deleted plugins", "count", n)
 		}
 		timer.Reset(nextSweep)
 	}
@@ -91,7 +91,7 @@ func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 				end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 				defer cancel()
 				if err := q.Delete(end, m); err != nil {
-					slog.Warn("a message that is done was not deleted; it comes again and does nothing", "message", m.ID, "error", err)
+					slog.Warn("processed message was not deleted from the queue; it will be delivered again, and then does nothing", "message", m.ID, "error", err)
 				}
 			})
 		}
