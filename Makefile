@@ -25,15 +25,15 @@ run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX
 	@localstack/prepare.sh run
 	@exec .bin/localstack
 
-operator: ## a command for tenants while make run runs: make operator ARGS='create acme --host acme.example.org'
+operator: ## run a command for tenants while make run is running: make operator ARGS='create acme --host acme.example.org'
 	@settings="$${DATA_DIR:-.data}/operator.env"; \
-	[[ -r $$settings ]] || { echo "Longbox: nothing runs on $${DATA_DIR:-.data}, or you may not read $$settings: start it with make run, or name its DATA_DIR and be its user" >&2; exit 1; }; \
+	[[ -r $$settings ]] || { echo "Longbox: cannot read $$settings: start Longbox with make run first, set DATA_DIR to its folder, and run this as the same user" >&2; exit 1; }; \
 	set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
 
 packages: ## install the packages that run needs (as root), and nothing else
 	@localstack/prepare.sh packages
 
-test: ## gofmt, go vet, and every test anew, with the race detector
+test: ## gofmt, go vet, and every test without cached results, with the race detector
 	@localstack/prepare.sh test
 	@$(MAKE) --no-print-directory check
 	go test -race -count=1 -timeout 40m ./...
@@ -61,11 +61,11 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@localstack/prepare.sh test
 	@localstack/fuzz.sh $(FUZZTIME)
 
-bench: ## measure the whole path and print figures beside their bars
+bench: ## run the benchmarks and print the figures beside their limits
 	@localstack/prepare.sh test
 	go run ./bench
 
-conformance: ## run the S3, SQS and event suites against every store there is, and print what each supports
+conformance: ## run the S3, SQS and event tests against every store, and print what each store supports
 	@localstack/prepare.sh conformance
 	go run ./localstack/conformance
 

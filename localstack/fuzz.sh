@@ -14,7 +14,7 @@ while IFS=: read -r file target; do
 	go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 100x "./$(dirname "$file")" 2>&1 | tee "$log" && continue
 	# At the end of its time go test now and then fails for that alone, without an input.
 	if grep -q '^ *context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log"; then
-		echo "$target was ended by its time, which is no failure"
+		echo "$target reached its time limit, which is not a failure"
 		continue
 	fi
 	failed+=("$target")

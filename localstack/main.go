@@ -54,7 +54,7 @@ func run() error {
 	if err := s.Stop(); err != nil {
 		return err
 	}
-	console.Say("Longbox: stopped; everything is kept in %s", s.DataDir())
+	console.Say("Longbox: stopped; all data is in %s", s.DataDir())
 	return nil
 }
 
@@ -70,7 +70,7 @@ func announce(ctx context.Context, s *stack.Stack, config stack.Config, console 
 	console.Say("Longbox is ready: %s", s.URL())
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot tell whether there is an administrator: %w", err)
+		return fmt.Errorf("cannot find out whether an administrator exists: %w", err)
 	case needed:
 		console.Say(`Create the administrator: curl -H 'Content-Type: application/json' -d '{"username":"admin","email":"admin@example.org","password":"<your password>"}' %s/api/v1/setup/initialize`, s.URL())
 	case config.Admin != "":
@@ -84,10 +84,10 @@ func announceAdmin(ctx context.Context, s *stack.Stack, console *supervise.Conso
 	can, err := s.AdminSignsIn(ctx)
 	switch {
 	case err != nil:
-		console.Say("Longbox cannot tell whether the administrator of LONGBOX_ADMIN can log in: %v", err)
+		console.Say("Longbox cannot find out whether the administrator of LONGBOX_ADMIN can log in: %v", err)
 	case can:
 		console.Say("The administrator of LONGBOX_ADMIN can log in")
 	default:
-		console.Say("LONGBOX_ADMIN makes only the first user, and there are users: it has changed nothing, and nobody logs in with it. Log in as before, and leave it out")
+		console.Say("LONGBOX_ADMIN only creates the first user. Users already exist, so it changed nothing, and you cannot log in with it. Log in as before, and remove the setting")
 	}
 }

@@ -52,7 +52,7 @@ func TestStartUseStopStart(t *testing.T) {
 	checkSecondStart(t, s)
 	checkKilledWorker(t, c, s)
 	if out := c.stop(t); strings.Contains(out, "secret-word") ||
-		!strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; everything is kept in") {
+		!strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
 		t.Errorf("it printed %s", out)
 	}
 	if left := children(t, s); len(left) != 0 {
@@ -160,7 +160,7 @@ func TestStartWithDamagedRedis(t *testing.T) {
 	}
 	c := start(t, s)
 	checkRedis(t, given(t, c, s), false)
-	if out := c.stop(t); !strings.Contains(out, "begins with nothing; the damaged files are in "+filepath.Join(s.data, "redis")) {
+	if out := c.stop(t); !strings.Contains(out, "starts empty; the damaged files are in "+filepath.Join(s.data, "redis")) {
 		t.Errorf("it printed %s", out)
 	}
 }
@@ -190,8 +190,8 @@ func TestOneLineSaysWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"LIBRARY=" + file}, []string{"is a file: name the folder"}},
-		{"bad port", nil, []string{"PORT=99999"}, []string{"PORT is 99999: name one up to 65535, or 0 for a free one"}},
-		{"bad proxies", nil, []string{"TRUSTED_PROXIES=17"}, []string{"TRUSTED_PROXIES is 17: name the number of reverse proxies in front, 0 to 16"}},
+		{"bad port", nil, []string{"PORT=99999"}, []string{"PORT is 99999: set a port up to 65535, or 0 for a free one"}},
+		{"bad proxies", nil, []string{"TRUSTED_PROXIES=17"}, []string{"TRUSTED_PROXIES is 17: set the number of reverse proxies in front of Longbox, 0 to 16"}},
 		{"no number", nil, []string{"PORT=http"}, []string{"a setting is wrong", "PORT"}},
 		{"no address", nil, []string{"PUBLIC_URL=foo"}, []string{"PUBLIC_URL: must be an address like"}},
 		{"migration fails", breakProgram("migrate"), nil, []string{"migrate failed", "schema version 7 is from the future", "migrate.log"}},

@@ -33,7 +33,7 @@ fail() {
 }
 
 mkdir -p "$tools/bin" "$tools/version" 2>/dev/null && : 2>/dev/null >>"$tools/lock" ||
-	fail "user $(id -un) may not write to $tools: start as the user who owns the clone, or as root give it to this one: chown -R $(id -un): $PWD"
+	fail "user $(id -un) may not write to $tools: start as the user who owns the clone, or make this user its owner, as root: chown -R $(id -un): $PWD"
 
 # What root has made in the clone of another user is theirs, also where something fails: they add to it, and build it anew.
 hand_over() { ((EUID != 0)) || [[ -O . ]] || chown -hR --reference=. "$tools" $(compgen -G .bin); }
@@ -89,17 +89,17 @@ install_packages() {
 	if ((EUID != 0)); then
 		fail "these packages are missing; as root, run: apt-get update && $command"
 	fi
-	command -v apt-get >/dev/null || fail "this machine has no apt-get: install by hand what Debian calls ${missing[*]}"
+	command -v apt-get >/dev/null || fail "this machine has no apt-get: install these packages by hand (names in Debian): ${missing[*]}"
 	say "installing Debian packages (a few minutes, once): ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
-	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be old: $(last)"
+	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be out of date: $(last)"
 	hold_services
 	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
 		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command"
 	local package
 	for package in redis-server pgbouncer nginx; do # Not at the next boot either.
 		if [[ " ${missing[*]} " == *" $package "* ]] && command -v update-rc.d >/dev/null; then
-			update-rc.d "$package" disable >>"$log" 2>&1 || say "the service $package stays enabled: $(tail -n 1 "$log")"
+			update-rc.d "$package" disable >>"$log" 2>&1 || say "the service $package could not be disabled: $(tail -n 1 "$log")"
 		fi
 	done
 	release_services
@@ -124,7 +124,7 @@ hold_services() {
 # The installation goes on behind a Ctrl-C (bash starts background commands deaf to it), and may start no service then either.
 interrupted() {
 	trap '' INT TERM HUP
-	say "ending when the packages are installed"
+	say "stopping once the packages are installed"
 	wait "$running" || true
 	exit 130
 }
@@ -164,7 +164,7 @@ python() {
 	fi
 	say "installing $name (a minute or two, once)"
 	rm -rf "${tools:?}/$name"
-	step "making a Python environment" "${PYTHON:-python3}" -m venv "$tools/$name" || fail "no Python environment can be made ($(last))"
+	step "creating a Python environment" "${PYTHON:-python3}" -m venv "$tools/$name" || fail "cannot create a Python environment ($(last))"
 	step "installing $name" "$tools/$name/bin/pip" install --disable-pip-version-check --no-input --only-binary :all: "$@" ||
 		fail "$name cannot be installed ($(last)): check that the Python package index can be reached (pip config list)"
 	echo "$version" >"$tools/version/$name"
@@ -176,7 +176,7 @@ install_cfnlint() {
 
 install_localstack() {
 	"${PYTHON:-python3}" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-		fail "LocalStack needs Python 3.11 or newer: set PYTHON to one"
+		fail "LocalStack needs Python 3.11 or newer: set PYTHON to its command"
 	local list=localstack/conformance/requirements.txt
 	python localstack "$(sha256sum <"$list")" --no-deps -r "$list"
 }
@@ -185,7 +185,7 @@ install_localstack() {
 
 # One at a time: two would write over each other's log, and over what they build.
 exec 9>"$tools/lock"
-flock -n 9 || { say "another make prepares this clone: waiting for it" && flock 9; }
+flock -n 9 || { say "another make is preparing this clone: waiting for it" && flock 9; }
 
 [[ ${1:-} == packages ]] || command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
 

@@ -44,7 +44,7 @@ func TestPreparesOneAtATime(t *testing.T) {
 	first, lines := prepare()
 	built()
 	second, waits := prepare()
-	const want = "Longbox: another make prepares this clone: waiting for it"
+	const want = "Longbox: another make is preparing this clone: waiting for it"
 	if waits.Scan(); waits.Text() != want {
 		t.Errorf("the second says %q, want %q", waits.Text(), want)
 	}

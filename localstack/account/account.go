@@ -67,7 +67,7 @@ func unprivileged(existing string) (Account, error) {
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		return Account{}, fmt.Errorf("no user nobody on this machine to run PostgreSQL as: %w", err)
+		return Account{}, fmt.Errorf("this machine has no user nobody, as whom PostgreSQL would run: %w", err)
 	}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
@@ -148,10 +148,10 @@ func (a Account) Folder(path string) error {
 		return err
 	}
 	if uid != a.UID && a.Switch { // the account is the owner of the database, or nobody if that is root
-		return fmt.Errorf("%s belongs to user id %d, not %d: if it was copied without owners and modes, copy it again with them (cp -a), or choose another DATA_DIR", path, uid, a.UID)
+		return fmt.Errorf("%s belongs to user id %d, not %d: if it was copied without owners and modes, copy it again with cp -a, or choose another DATA_DIR", path, uid, a.UID)
 	}
 	if uid != a.UID {
-		return fmt.Errorf("%s belongs to user id %d, not %d: start as the user who made it, or choose another DATA_DIR", path, uid, a.UID)
+		return fmt.Errorf("%s belongs to user id %d, not %d: start as the user who created it, or choose another DATA_DIR", path, uid, a.UID)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func owner(path string) (uid, gid int, err error) {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, 0, fmt.Errorf("no owner known for %s", path)
+		return 0, 0, fmt.Errorf("the owner of %s is unknown", path)
 	}
 	return int(st.Uid), int(st.Gid), nil
 }

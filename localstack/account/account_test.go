@@ -136,10 +136,10 @@ func TestFileIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Root, who made a copy with cp -r, is not told to start as the user who made it.
+// Root, who made a copy with cp -r, is not told to start as the user who created it.
 func TestFolderOfAnother(t *testing.T) {
 	t.Parallel()
-	for root, want := range map[bool]string{true: "copy it again with them (cp -a)", false: "start as the user who made it"} {
+	for root, want := range map[bool]string{true: "copy it again with cp -a", false: "start as the user who created it"} {
 		a := Account{UID: os.Geteuid() + 1, Switch: root}
 		if err := a.Folder(t.TempDir()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("root %v: %v, want %q", root, err, want)

@@ -37,7 +37,7 @@ var unescape = strings.NewReplacer("-", "+", "_", "=", "~", "/")
 
 func decode(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "+/=") {
-		return nil, errors.New("not in the alphabet of addresses")
+		return nil, errors.New("not URL-safe base64")
 	}
 	return base64.StdEncoding.Strict().DecodeString(unescape.Replace(s))
 }
@@ -63,7 +63,7 @@ func (v Verifier) Verify(host, uri string) error {
 		switch name {
 		case "Expires", "Policy", "Signature", "Key-Pair-Id":
 			if _, twice := signed[name]; twice {
-				return fmt.Errorf("%s is there twice", name)
+				return fmt.Errorf("%s appears twice", name)
 			}
 			signed[name] = value
 		case "":
@@ -92,7 +92,7 @@ func (v Verifier) Verify(host, uri string) error {
 			return errors.New("the policy cannot be decoded")
 		}
 	} else if _, err := strconv.ParseInt(signed["Expires"], 10, 64); err != nil {
-		return errors.New("the time in Expires is no number")
+		return errors.New("the time in Expires is not a number")
 	}
 	sum := sha1.Sum(policy)
 	if rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], signature) != nil {
@@ -102,7 +102,7 @@ func (v Verifier) Verify(host, uri string) error {
 	d := json.NewDecoder(bytes.NewReader(policy))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil || len(p.Statement) != 1 || p.Statement[0].Condition.IPAddress != nil {
-		return errors.New("the policy is none that is known here")
+		return errors.New("the policy has an unsupported form")
 	}
 	s, now := p.Statement[0], v.Now().Unix()
 	switch {
@@ -111,7 +111,7 @@ func (v Verifier) Verify(host, uri string) error {
 	case now < s.Condition.DateGreaterThan.Time:
 		return errors.New("not yet valid")
 	case canned && s.Resource != resource, !canned && !match(s.Resource, resource):
-		return errors.New("for another address")
+		return errors.New("signed for another address")
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ var programs = []program{
 }
 
 func main() {
-	lambda := flag.Bool("lambda", false, "only what goes to Lambda as a zip: for arm64, without the programs with libvips")
+	lambda := flag.Bool("lambda", false, "build only what Lambda takes as a zip: for arm64, without the programs that need libvips")
 	flag.Parse()
 	for _, p := range programs {
 		if *lambda && (p.vips || !p.zipped) {

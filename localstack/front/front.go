@@ -49,7 +49,7 @@ func Listen(bind string, port int) (*Front, error) {
 	config := net.ListenConfig{Control: deaf.Limit}
 	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort(bind, fmt.Sprint(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port %d is taken by another program: choose another one, for example PORT=%d make run", port, port+1)
+		return nil, fmt.Errorf("port %d is in use by another program: choose another port, for example PORT=%d make run", port, port+1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: choose another BIND or PORT", err)
@@ -177,9 +177,9 @@ func to(name, address string, transport http.RoundTripper, size, trusted int, re
 			panic(http.ErrAbortHandler) // Otherwise the client would get an empty 200.
 		}
 		if !broken.Swap(true) {
-			report("Longbox: %s cannot be reached: %v", name, err)
+			report("Longbox: cannot reach %s: %v", name, err)
 		}
-		unavailable(w, "This part of Longbox is restarting, try again")
+		unavailable(w, "This part of Longbox is restarting; try again")
 	}
 	proxy.ModifyResponse = func(res *http.Response) error {
 		broken.Store(false)

@@ -379,7 +379,7 @@ func TestFrontFromStartToEnd(t *testing.T) {
 		t.Error("who announces a body and never sends it keeps the connection")
 	}
 	at := fmt.Sprintf("http://127.0.0.1:%d/health", f.Port())
-	if _, err := Listen("127.0.0.1", f.Port()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is taken", f.Port())) {
+	if _, err := Listen("127.0.0.1", f.Port()); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", f.Port())) {
 		t.Errorf("second Listen: %v", err)
 	}
 	if _, err := Listen("192.0.2.1", 80); err == nil || !strings.Contains(err.Error(), "192.0.2.1:80") || !strings.HasSuffix(err.Error(), ": choose another BIND or PORT") {

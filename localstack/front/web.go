@@ -29,7 +29,7 @@ func NewWeb(folder, docs string) (*Web, error) {
 	w := &Web{folder, docs}
 	f, _, err := w.open(entry)
 	if err != nil {
-		return nil, fmt.Errorf("WEB_DIR: %s has no file %s that can be read (%w): name the folder that the build of the web application made",
+		return nil, fmt.Errorf("WEB_DIR: %s has no file %s that can be read (%w): name the folder that the build of the web application created",
 			folder, entry, err)
 	}
 	return w, f.Close()

@@ -32,9 +32,9 @@ func (g *Gateway) Follow(ctx context.Context) {
 				continue
 			}
 			g.seen = now
-			why := "another folder is at "
+			why := "there is now a different folder at "
 			if now[i] == nil {
-				why = "there is no folder any more at "
+				why = "there is no longer a folder at "
 			}
 			select {
 			case g.renew <- why + g.roots[i].Folder:

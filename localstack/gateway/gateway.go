@@ -126,7 +126,7 @@ func removeLinks(dir string) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		if e.Type()&os.ModeSymlink == 0 {
-			return fmt.Errorf("%s is not of Longbox, which makes this folder new at every start: move it, or choose another DATA_DIR", path)
+			return fmt.Errorf("%s was not created by Longbox, which rebuilds its folder at every start: move it elsewhere, or choose another DATA_DIR", path)
 		}
 		if err := os.Remove(path); err != nil {
 			return err

@@ -28,7 +28,7 @@ func TestOnlyLinksAreRemoved(t *testing.T) {
 	if err := os.Mkdir(own, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := start(); err == nil || !strings.Contains(err.Error(), own+" is not of Longbox") {
+	if err := start(); err == nil || !strings.Contains(err.Error(), own+" was not created by Longbox") {
 		t.Errorf("%v, want the folder to be named", err)
 	}
 	if _, err := os.Stat(own); err != nil {

@@ -24,7 +24,7 @@ const most = 100
 // inside a root: its secrets would be served with the books.
 func Roots(folders []string, dataDir string) ([]Root, error) {
 	if len(folders) > most {
-		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are possible", len(folders), most)
+		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are allowed", len(folders), most)
 	}
 	var roots []Root
 	seen := map[string]bool{}
@@ -50,7 +50,7 @@ func Roots(folders []string, dataDir string) ([]Root, error) {
 
 func check(folder, dataDir string) error {
 	if strings.ContainsAny(folder, `;=\`) || strings.ContainsFunc(folder, unicode.IsControl) || !utf8.ValidString(folder) {
-		return fmt.Errorf("library folder %q: a semicolon, equals sign, backslash or control character in the path, or what is no UTF-8, is not possible: rename it", folder)
+		return fmt.Errorf("library folder %q: its path contains a semicolon, equals sign, backslash or control character, or is not UTF-8: rename it", folder)
 	}
 	f, err := os.Open(folder)
 	switch {
@@ -65,7 +65,7 @@ func check(folder, dataDir string) error {
 		return fmt.Errorf("library folder %s: %w", folder, err)
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("library folder %s is a file: name the folder it is in", folder)
+		return fmt.Errorf("library folder %s is a file: name the folder that contains it", folder)
 	}
 	if _, err := f.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("library folder %s cannot be listed: give this user read permission on it (%w)", folder, err)
@@ -86,7 +86,7 @@ func checkApart(folder, dataDir string) error {
 		return fmt.Errorf("library folder %s: %w", folder, err)
 	}
 	if rel != ".." && !strings.HasPrefix(rel, "../") {
-		return fmt.Errorf("library folder %s holds the data folder %s: choose another DATA_DIR", folder, dataDir)
+		return fmt.Errorf("library folder %s contains the data folder %s: choose another DATA_DIR", folder, dataDir)
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func TestRootsRefuses(t *testing.T) {
 	cases := map[string]struct{ folder, data, want string }{
 		"missing":         {filepath.Join(dir, "nothing"), "/elsewhere", "does not exist"},
 		"file":            {file, "/elsewhere", "is a file"},
-		"data inside":     {dir, filepath.Join(dir, "deep", "data"), "holds the data folder"},
-		"data itself":     {dir, dir, "holds the data folder"},
+		"data inside":     {dir, filepath.Join(dir, "deep", "data"), "contains the data folder"},
+		"data itself":     {dir, dir, "contains the data folder"},
 		"ambiguous names": {dir + ";x", "/elsewhere", "semicolon"},
 		"backslash":       {dir + `\x`, "/elsewhere", "backslash"},
 		"control":         {dir + "\u0085x", "/elsewhere", "control character"},

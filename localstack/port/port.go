@@ -25,7 +25,7 @@ const most = 1000
 // Free returns n (up to most) different free ports.
 func Free(n int) ([]int, error) {
 	if n > most {
-		return nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, most)
+		return nil, fmt.Errorf("asked for %d free ports, at most %d are available", n, most)
 	}
 	ports := make([]int, 0, n)
 	for tries := 0; len(ports) < n; tries++ {
@@ -47,7 +47,7 @@ func Free(n int) ([]int, error) {
 // start at the same moment would both find the ports free.
 func Own(n int) (ports []int, hold io.Closer, err error) {
 	if n >= block {
-		return nil, nil, fmt.Errorf("asked for %d free ports, at most %d are given", n, block-1)
+		return nil, nil, fmt.Errorf("asked for %d free ports, at most %d are available", n, block-1)
 	}
 	for range 10 * blocks {
 		first := highest + 1 + rand.IntN(blocks)*block

@@ -34,7 +34,7 @@ func Load(dataDir string) (Set, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dataDir, "postgres")); err == nil {
-			return Set{}, fmt.Errorf("%s is missing but the database beside it is there: put the file back, or choose another DATA_DIR", path)
+			return Set{}, fmt.Errorf("%s is missing, but the database beside it exists: restore the file from a backup, or choose another DATA_DIR", path)
 		}
 		return create(path)
 	}
@@ -43,10 +43,10 @@ func Load(dataDir string) (Set, error) {
 	}
 	var s Set
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return Set{}, fmt.Errorf("%s is damaged (%w): put a copy of it back", path, err)
+		return Set{}, fmt.Errorf("%s is damaged (%w): restore it from a backup", path, err)
 	}
 	if s.incomplete() {
-		return Set{}, fmt.Errorf("%s lacks a value: put a copy of it back", path)
+		return Set{}, fmt.Errorf("%s lacks a value: restore it from a backup", path)
 	}
 	if s.CredentialsKey == "" { // from a version without this key
 		s.CredentialsKey = key()

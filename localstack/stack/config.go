@@ -43,10 +43,10 @@ func Load() (Config, error) {
 		return Config{}, fmt.Errorf("a setting is wrong: %w", err)
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return Config{}, fmt.Errorf("PORT is %d: name one up to 65535, or 0 for a free one", c.Port)
+		return Config{}, fmt.Errorf("PORT is %d: set a port up to 65535, or 0 for a free one", c.Port)
 	}
 	if c.TrustedProxies < 0 || c.TrustedProxies > hops.Most {
-		return Config{}, fmt.Errorf("TRUSTED_PROXIES is %d: name the number of reverse proxies in front, 0 to %d", c.TrustedProxies, hops.Most)
+		return Config{}, fmt.Errorf("TRUSTED_PROXIES is %d: set the number of reverse proxies in front of Longbox, 0 to %d", c.TrustedProxies, hops.Most)
 	}
 	if c.PublicURL != "" {
 		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {
@@ -79,11 +79,11 @@ func ForgetServers() error {
 // lock creates the data folder and locks it for this process until it ends.
 func lock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("DATA_DIR %s cannot be made: %w", dir, err)
+		return nil, fmt.Errorf("DATA_DIR %s cannot be created: %w", dir, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("DATA_DIR %s cannot be used: %w: start as the user who made it, on a disk that can be written, or choose another DATA_DIR", dir, err)
+		return nil, fmt.Errorf("DATA_DIR %s cannot be used: %w: start as the user who created it, on a writable disk, or choose another DATA_DIR", dir, err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()

@@ -14,10 +14,10 @@ const little = 32 << 20
 // space is left, it adds that the disk may be full.
 func withRoom(err error, dir string, free func(dir string) (bytes uint64, err error)) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("the disk of DATA_DIR %s is full: make room on it and start again (%w)", dir, err)
+		return fmt.Errorf("the disk of DATA_DIR %s is full: free space on it and start again (%w)", dir, err)
 	}
 	if left, e := free(dir); e == nil && left < little {
-		return fmt.Errorf("%w; the disk of DATA_DIR %s is full but for %d MB, which may be why: make room on it and start again", err, dir, left>>20)
+		return fmt.Errorf("%w; the disk of DATA_DIR %s has only %d MB left, which may be the cause: free space on it and start again", err, dir, left>>20)
 	}
 	return err
 }

@@ -19,8 +19,8 @@ func TestWithRoom(t *testing.T) {
 		asked error
 		want  string
 	}{
-		"it says so":      {fmt.Errorf("initdb: %w", syscall.ENOSPC), 1 << 40, nil, "the disk of DATA_DIR /data is full: make room"},
-		"little is left":  {checkpoint, 7<<20 + 5, nil, "checkpoint request failed; the disk of DATA_DIR /data is full but for 7 MB"},
+		"it says so":      {fmt.Errorf("initdb: %w", syscall.ENOSPC), 1 << 40, nil, "the disk of DATA_DIR /data is full: free space"},
+		"little is left":  {checkpoint, 7<<20 + 5, nil, "checkpoint request failed; the disk of DATA_DIR /data has only 7 MB left"},
 		"much is left":    {checkpoint, 1 << 30, nil, "checkpoint request failed"},
 		"nobody can tell": {checkpoint, 0, unknown, "checkpoint request failed"},
 	} {

@@ -65,7 +65,7 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 		}
 	}
 	if err := s.library.Confined(); err != nil {
-		console.Say("Longbox: symbolic links in the library folders can lead out of them, so serve none that others may write to: %v", err)
+		console.Say("Longbox: symbolic links in library folders can lead outside them, so do not serve folders that other users may write to: %v", err)
 	} else {
 		go s.library.Follow(ctx)
 	}
@@ -149,7 +149,7 @@ func (s *Stack) libraryRoots() ([]library.Root, error) {
 	}
 	folder := filepath.Join(s.config.DataDir, "sample")
 	if _, err := os.Stat(folder); err != nil {
-		s.console.Say("Longbox: drawing a small sample library (LIBRARY=/folder:/folder2 serves your own)")
+		s.console.Say("Longbox: creating a small sample library (set LIBRARY=/folder:/folder2 to serve your own folders)")
 	}
 	if err := sample.Write(folder); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (s *Stack) startServers(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if !s.postgres.Exists() {
-			s.console.Say("Longbox: making the database in %s", filepath.Join(s.config.DataDir, "postgres"))
+			s.console.Say("Longbox: creating the database in %s", filepath.Join(s.config.DataDir, "postgres"))
 			if err := s.postgres.Init(ctx, s.supervisor); err != nil {
 				return err
 			}
@@ -200,12 +200,12 @@ func (s *Stack) startRedis(ctx context.Context) error {
 	if s.start(ctx, cache, s.redis.Spec()) != nil {
 		return errors.Join(err, back())
 	}
-	s.console.Say("Longbox: Redis could not read what it had kept (events for clients that come back, rate limits) and begins with nothing; the damaged files are in %s", aside)
+	s.console.Say("Longbox: Redis could not read its files (recent events, state of rate limits) and starts empty; the damaged files are in %s", aside)
 	return nil
 }
 
 func (s *Stack) migrate(ctx context.Context) error {
-	slow := time.AfterFunc(3*time.Second, func() { s.console.Say("Longbox: bringing the schema up to date") })
+	slow := time.AfterFunc(3*time.Second, func() { s.console.Say("Longbox: updating the database schema") })
 	defer slow.Stop()
 	return s.supervisor.RunOnce(ctx, s.migrateSpec())
 }

@@ -49,7 +49,7 @@ func (c *Console) child(name string, line []byte) {
 	now := time.Now()
 	if second := now.Truncate(time.Second); second != c.second {
 		if c.dropped > 0 {
-			fmt.Fprintf(c.w, "(%d more lines are in the log files only)\n", c.dropped)
+			fmt.Fprintf(c.w, "(%d more lines are only in the log files)\n", c.dropped)
 		}
 		c.second, c.written, c.dropped = second, 0, 0
 	}

@@ -27,14 +27,14 @@ func (p *Process) keep(r *run) {
 				p.end(r)
 				return
 			case why := <-p.spec.Renew:
-				p.s.console.Say("Longbox: %s is started again: %s", p.spec.Name, why)
+				p.s.console.Say("Longbox: restarting %s: %s", p.spec.Name, why)
 				p.retire(r)
 				pause = 0
 			case <-r.done:
 				if time.Since(born) > steady {
 					wait, pause = shortestWait, shortestWait
 				}
-				p.s.console.Say("Longbox: %s ended (%s); %sstarting it again in %v", p.spec.Name, state(r.err), lastWords(r.tail), pause)
+				p.s.console.Say("Longbox: %s ended (%s); %srestarting it in %v", p.spec.Name, state(r.err), lastWords(r.tail), pause)
 			}
 		}
 		select {
@@ -63,7 +63,7 @@ func (p *Process) retire(r *run) {
 	defer cancel()
 	_ = poll(ctx, func(ctx context.Context) error {
 		if p.spec.Ready(ctx) == nil {
-			return errors.New("it answers")
+			return errors.New("it still answers")
 		}
 		return nil
 	})
@@ -88,7 +88,7 @@ func (p *Process) retire(r *run) {
 // lastWords formats what a child wrote before it ended, if anything.
 func lastWords(t *tail) string {
 	if said := t.String(); said != "" {
-		return "it said: " + said + "; "
+		return "its last output: " + said + "; "
 	}
 	return ""
 }

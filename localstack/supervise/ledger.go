@@ -64,7 +64,7 @@ func openLedger(ctx context.Context, path string, grace time.Duration) (*ledger,
 	raw, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return nil, fmt.Errorf("process list: %w: another user started Longbox on this DATA_DIR; give it back with chown -R, or start as that user", err)
+		return nil, fmt.Errorf("process list: %w: another user started Longbox on this DATA_DIR; change its owner back with chown -R, or start as that user", err)
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("process list: %w", err)
 	}
@@ -100,7 +100,7 @@ func (e entry) end(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	if !e.gone(ctx, grace) {
-		return errors.New("it cannot be ended")
+		return errors.New("it does not end, not even by SIGKILL")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (e entry) gone(ctx context.Context, within time.Duration) bool {
 	defer cancel()
 	return poll(ctx, func(context.Context) error {
 		if e.alive() {
-			return errors.New("alive")
+			return errors.New("still alive")
 		}
 		return nil
 	}) == nil

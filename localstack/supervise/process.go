@@ -135,7 +135,7 @@ func (p *Process) start() (*run, error) {
 	}
 	r := &run{cmd: cmd, tail: &tail{}, done: make(chan struct{})}
 	if err := lower(cmd.Process.Pid, p.spec.Nice); err != nil {
-		p.s.console.Say("Longbox: %s runs with the priority of the others: %v", p.spec.Name, err)
+		p.s.console.Say("Longbox: cannot lower the priority of %s: %v", p.spec.Name, err)
 	}
 	start, _ := startTime(cmd.Process.Pid) // Not found: it has already ended, and the entry matches nothing.
 	r.note = entry{PID: cmd.Process.Pid, Start: start, Stop: p.spec.Stop}
@@ -230,14 +230,14 @@ func (p *Process) await(ctx context.Context, r *run) error {
 	default:
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s does not answer after %v (%w); it said last: %s (all of it is in %s)",
+		return fmt.Errorf("%s does not answer after %v (%w); its last output: %s (the whole log is in %s)",
 			p.spec.Name, p.spec.Patience, err, cmp.Or(r.tail.String(), "nothing"), p.log.path)
 	}
 	return err
 }
 
 func (p *Process) failure(what string, r *run) error {
-	err := fmt.Errorf("%s %s (%s): %s (all of it is in %s)", p.spec.Name, what, state(r.err), cmp.Or(r.tail.String(), "it did not say why"), p.log.path)
+	err := fmt.Errorf("%s %s (%s): %s (the whole log is in %s)", p.spec.Name, what, state(r.err), cmp.Or(r.tail.String(), "it wrote no reason"), p.log.path)
 	if r.tail.noSpace() {
 		return full{err}
 	}
@@ -272,7 +272,7 @@ func (p *Process) finish(r *run) {
 		select {
 		case <-r.done:
 		case <-time.After(p.spec.Grace):
-			p.s.console.Say("Longbox: %s did not end within %v and is killed", p.spec.Name, p.spec.Grace)
+			p.s.console.Say("Longbox: %s did not end within %v; killing it", p.spec.Name, p.spec.Grace)
 			_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 			<-r.done
 		}

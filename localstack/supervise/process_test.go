@@ -220,7 +220,7 @@ func TestStubbornChildIsKilledAfterItsGrace(t *testing.T) {
 	if _, err := ask(at); err == nil {
 		t.Error("still answers")
 	}
-	if !strings.Contains(out.String(), "stubborn did not end within 50ms and is killed") {
+	if !strings.Contains(out.String(), "stubborn did not end within 50ms; killing it") {
 		t.Errorf("console says %q", out.String())
 	}
 }
