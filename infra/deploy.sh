@@ -16,22 +16,22 @@ fail() {
 	exit 1
 }
 for tool in aws docker go git; do
-	command -v "$tool" >/dev/null || fail "make deploy needs $tool, which is not installed: aws is AWS' command line (version 2), docker builds the images of media, worker, plugin and sse-relay"
+	command -v "$tool" >/dev/null || fail "make deploy needs $tool, which is not installed (aws is the AWS command line, version 2; docker builds the images of media, worker, plugin and sse-relay)"
 done
 docker buildx version >/dev/null 2>&1 || fail "make deploy needs docker buildx, to build for arm64"
-[[ -f infra/parameters/$size ]] || fail "SIZE=$size: there are only $(cd infra/parameters && echo *)"
+[[ -f infra/parameters/$size ]] || fail "SIZE=$size: there is no such size; the sizes are $(cd infra/parameters && echo *)"
 [[ -z $parameters || -f $parameters ]] || fail "PARAMETERS=$parameters: there is no such file"
 if [[ -n $web ]]; then # aws takes a folder that is a link for an empty one
-	[[ -f $web/index.html ]] || fail "WEB_DIR=$web has no file index.html: name the folder that the build of the web application made"
+	[[ -f $web/index.html ]] || fail "WEB_DIR=$web has no file index.html: name the folder that the build of the web application created"
 	web=$(cd "$web" && pwd -P)
 	link=$(find "$web" -type l -print -quit)
-	[[ -z $link ]] || fail "WEB_DIR has the link $link, which may lead out of it: give a folder without links (cp -rL makes one)"
+	[[ -z $link ]] || fail "WEB_DIR has the link $link, which may lead outside it: name a folder without links (cp -rL makes one)"
 fi
-account=$(aws sts get-caller-identity --query Account --output text) || fail "aws has no credentials: aws configure, or set AWS_PROFILE"
+account=$(aws sts get-caller-identity --query Account --output text) || fail "aws has no credentials: run aws configure, or set AWS_PROFILE"
 region=$(aws configure get region || true)
 region=${AWS_REGION:-${AWS_DEFAULT_REGION:-$region}}
 [[ -n $region ]] || fail "no region: set AWS_REGION"
-[[ -z $(git status --porcelain) ]] || fail "the clone has changes that are not committed: what runs must be findable"
+[[ -z $(git status --porcelain) ]] || fail "the clone has uncommitted changes: commit them first, so that Git has the source of what is deployed"
 version=$(git rev-parse --short=12 HEAD)
 
 # name=value lines, those of the size first; name=@file takes a file's content. Some editors end lines with \r\n.
@@ -39,7 +39,7 @@ values=("Version=$version")
 while IFS= read -r line || [[ -n $line ]]; do # the last one may have no end
 	line=${line%$'\r'}
 	[[ -z $line || $line == \#* ]] && continue
-	[[ $line == *=* ]] || fail "$line: every line of the parameters is Name=Value"
+	[[ $line == *=* ]] || fail "$line: every line of a parameters file must be Name=Value"
 	value=${line#*=}
 	[[ $value != @* ]] || value=$(<"${value#@}")
 	values+=("${line%%=*}=$value")
@@ -55,7 +55,7 @@ given() { # given <parameter> <default>: its last value
 # from being deleted, and a stack that cannot be taken back cannot be deployed again.
 rollback=--no-disable-rollback
 if ! status=$(aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].StackStatus' --output text 2>&1); then
-	[[ $status == *'does not exist'* ]] || fail "cannot look at the stack $stack: $status"
+	[[ $status == *'does not exist'* ]] || fail "cannot read the state of the stack $stack: $status"
 	status=none
 fi
 case $status in
@@ -64,11 +64,11 @@ none | REVIEW_IN_PROGRESS)
 	free=$(aws lambda get-account-settings --query AccountLimit.UnreservedConcurrentExecutions --output text)
 	need=$(($(given WorkerReserved 0) + 100)) # of which Lambda demands 100
 	[[ $(given Plugins false) == false ]] || need=$((need + $(given PluginReserved 20)))
-	((free >= need)) || fail "the account may run $free functions at once in $region, and this needs $need: raise the quota \"Concurrent executions\" of AWS Lambda (Service Quotas)"
+	((free >= need)) || fail "the account may run $free functions at once in $region, but Longbox needs $need: raise the quota \"Concurrent executions\" of AWS Lambda (Service Quotas)"
 	;;
 CREATE_FAILED | UPDATE_FAILED) rollback=--disable-rollback ;;
 ROLLBACK_COMPLETE | ROLLBACK_FAILED | DELETE_FAILED) fail "the stack $stack is $status and cannot be deployed again: delete it first (docs/cloud.md, Delete)" ;;
-*_IN_PROGRESS) fail "the stack $stack is $status: wait for its end" ;;
+*_IN_PROGRESS) fail "the stack $stack is $status: wait until that has ended" ;;
 esac
 
 echo "Longbox: $version as $stack ($size) to account $account, $region"
@@ -98,7 +98,7 @@ fix() { # fix <base image> <name>: writes infra/container/<name>.digest unless i
 }
 fix golang:1.26-bookworm golang
 fix node:24-bookworm node
-((${#written[@]} == 0)) || fail "wrote ${written[*]}: what the images are built on is fixed from now on. Look at it, commit it, and deploy again"
+((${#written[@]} == 0)) || fail "wrote ${written[*]}: from now on the images are built on these versions. Review and commit the files, then deploy again"
 registry=$account.dkr.ecr.$region.amazonaws.com
 aws ecr get-login-password | docker login --username AWS --password-stdin "$registry"
 image() { # image <name> <Dockerfile> <parameter>
@@ -121,7 +121,7 @@ image sse-relay sse-relay/Dockerfile RelayImage
 aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
 aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
 	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset "$rollback" --parameter-overrides "${values[@]}" ||
-	fail "the stack was not deployed: the events of $stack say why. Correct it and deploy again; a first deployment that would have to replace something (another zone) must be deleted before (docs/cloud.md, Delete)"
+	fail "the stack was not deployed: the events of $stack say why. Correct the cause and deploy again; if a first deployment has to replace something (another zone), delete the stack first (docs/cloud.md, Delete)"
 aws cloudformation describe-stacks --stack-name "$stack" --query 'Stacks[0].Outputs[].[OutputKey,OutputValue]' --output table
 
 if [[ -n $web ]]; then # New files first, then the page that names them; what nothing names any more goes last.
@@ -136,5 +136,5 @@ scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --l
 # A round may take the minute after which the command line would begin another one.
 failed=$(AWS_MAX_ATTEMPTS=1 aws lambda invoke --function-name "$scheduler" --cli-read-timeout 120 \
 	--cli-binary-format raw-in-base64-out --payload '{"start": true}' --query FunctionError --output text dist/start.json)
-[[ $failed == None ]] || { echo "the scheduler failed to begin the scans on start ($failed): $(<dist/start.json)" >&2; exit 1; }
-echo "Longbox: libraries to scan on start: $(<dist/start.json)"
+[[ $failed == None ]] || { echo "the scheduler failed to request the scans on start ($failed): $(<dist/start.json)" >&2; exit 1; }
+echo "Longbox: scans on start: $(<dist/start.json)"

@@ -142,7 +142,7 @@ func TestDeploySendsTheWebApplication(t *testing.T) {
 	if calls, out := deploy(t, nil, ""); strings.Contains(calls, "s3 sync") || strings.Contains(calls, "WebApp") {
 		t.Errorf("without one: %s%s", calls, out)
 	}
-	for link, want := range map[string]string{"linked": "/real s3://there --delete ", "real/linked.js": "which may lead out of it"} {
+	for link, want := range map[string]string{"linked": "/real s3://there --delete ", "real/linked.js": "which may lead outside it"} {
 		linking := map[string]string{"real/index.html": "a page", "bin/docker": "#!/bin/sh\n[ -L " + link + " ] || ln -s \"$PWD/real\" " + link + "\n[ \"$1\" != login ] || cat >/dev/null\n"}
 		calls, out := deploy(t, linking, "WEB_DIR="+strings.TrimSuffix(link, "/linked.js"))
 		if !strings.Contains(calls+out, want) || strings.Contains(out, "which may") == strings.Contains(calls, "s3 sync") {
@@ -165,7 +165,7 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 	}{
 		{none, "1000", "", " --disable-rollback ", ""},
 		{none, "114", "", " --disable-rollback ", ""},
-		{none, "113", "", "", "may run 113 functions at once in eu-west-1, and this needs 114"},
+		{none, "113", "", "", "may run 113 functions at once in eu-west-1, but Longbox needs 114"},
 		{none, "133", "Plugins=true", "", "needs 134"},
 		{none, "134", "Plugins=true", " --disable-rollback ", ""},
 		{none, "124", "Plugins=true\nPluginReserved=10", " --disable-rollback ", ""},
@@ -176,8 +176,8 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 		{"UPDATE_COMPLETE", "0", "", " --no-disable-rollback ", ""},
 		{"UPDATE_ROLLBACK_COMPLETE", "0", "", " --no-disable-rollback ", ""},
 		{"ROLLBACK_FAILED", "1000", "", "", "the stack longbox is ROLLBACK_FAILED and cannot be deployed again: delete it first"},
-		{"ROLLBACK_IN_PROGRESS", "1000", "", "", "wait for its end"},
-		{"Unable to locate credentials", "1000", "", "", "cannot look at the stack longbox: Unable to locate credentials"},
+		{"ROLLBACK_IN_PROGRESS", "1000", "", "", "wait until that has ended"},
+		{"Unable to locate credentials", "1000", "", "", "cannot read the state of the stack longbox: Unable to locate credentials"},
 	} {
 		answer := "echo '" + c.status + "'"
 		if strings.Contains(c.status, " ") {

@@ -25,7 +25,7 @@ func main() {
 		}
 	}
 	if err == nil && failed {
-		err = errors.New("a bar is missed")
+		err = errors.New("a cost is above its limit")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cost:", err)

@@ -78,7 +78,7 @@ func load(root, size string) (*model, error) {
 func (m *model) number(name string) float64 {
 	v, err := strconv.ParseFloat(m.size[name], 64)
 	if err != nil {
-		panic("infra/parameters: " + name + " is no number")
+		panic("infra/parameters: " + name + " is not a number")
 	}
 	return v
 }
