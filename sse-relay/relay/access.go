@@ -76,7 +76,7 @@ func (a *access) authorize(ctx context.Context, c credential, stream events.Topi
 			return found, nil
 		}
 	}
-	return admission{}, fmt.Errorf("%w: the access keeps changing", errUnavailable)
+	return admission{}, fmt.Errorf("%w: the user's access keeps changing", errUnavailable)
 }
 
 // hold counts one more connection of the grant and stores the credential. It reports false when the grant was revoked.

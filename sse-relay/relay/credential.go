@@ -100,7 +100,7 @@ func tooMany(err error) bool {
 }
 
 // errUnavailable means that the API could not be reached.
-var errUnavailable = errors.New("the API cannot be asked")
+var errUnavailable = errors.New("the API cannot confirm the access")
 
 // apiClient asks the API about credentials.
 type apiClient struct {
@@ -164,7 +164,7 @@ func (a *apiClient) ask(ctx context.Context, c credential, stream events.Topic) 
 		header.Set("Content-Type", "application/json")
 		return answer{}, &refusal{response.StatusCode, header, body}
 	case response.StatusCode != http.StatusOK:
-		return answer{}, fmt.Errorf("%w: it answered %s with %q", errUnavailable, response.Status, media)
+		return answer{}, fmt.Errorf("%w: it answered %s with the content type %q", errUnavailable, response.Status, media)
 	}
 	out := answer{limit: fields(response.Header, limitFields...)}
 	if err := json.Unmarshal(body, &out); err != nil {

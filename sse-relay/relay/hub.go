@@ -66,7 +66,7 @@ func (h *hub) run(ctx context.Context) {
 	h.tasks.Go(func() { h.sub.run(ctx) })
 	h.tasks.Go(func() {
 		if err := h.watcher.run(ctx); err != nil {
-			h.log.Error("closed connections are noticed late", "error", err)
+			h.log.Error("cannot watch for closed connections; they are noticed late", "error", err)
 		}
 	})
 	ticker := time.NewTicker(10 * time.Second)
@@ -164,7 +164,7 @@ func (h *hub) message(ctx context.Context, channel, payload string) {
 	}
 	m, err := events.DecodeMessage(payload)
 	if err != nil {
-		h.log.Error("an event cannot be read", "channel", channel, "error", err)
+		h.log.Error("cannot decode an event", "channel", channel, "error", err)
 		return
 	}
 	t.live(ctx, m)

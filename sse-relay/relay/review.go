@@ -100,7 +100,7 @@ func (a *access) dueAll() {
 func (a *access) review(ctx context.Context, tenant uuid.UUID, all bool) bool {
 	generation, err := a.generation(ctx, tenant)
 	if err != nil {
-		a.log.Warn("the API is asked about every connection", "tenant", tenant, "error", err)
+		a.log.Warn("cannot read the access generation; every connection is checked at the API", "tenant", tenant, "error", err)
 		generation, all = unknownGeneration, true
 	}
 	var group sync.WaitGroup

@@ -22,7 +22,7 @@ func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resum
 	if !joined {
 		socket.Close()
 		c.shard.release(c)
-		return 0, errors.New("the relay stops")
+		return 0, errors.New("the relay is stopping")
 	}
 	s := &start{hub: h, c: c, socket: socket, after: tail}
 	if err := s.run(ctx, extra, resume, tail); err != nil {
@@ -116,7 +116,7 @@ func (s *start) write(bytes []byte) error {
 		return err
 	}
 	if _, err := s.socket.Write(bytes); err != nil {
-		return fmt.Errorf("the client does not take the start of its stream: %w", err)
+		return fmt.Errorf("the client does not accept the start of its stream: %w", err)
 	}
 	return s.socket.SetWriteDeadline(time.Time{})
 }

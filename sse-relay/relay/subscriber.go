@@ -66,7 +66,7 @@ func (s *subscriber) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.log.Warn("the subscription to Redis broke, connecting again", "error", err)
+		s.log.Warn("the subscription to Redis broke; connecting again", "error", err)
 		if time.Since(began) > 10*time.Second {
 			wait = newBackoff()
 		}
@@ -118,7 +118,7 @@ func (s *subscriber) maintain(ctx context.Context, ps *redis.PubSub, heard *atom
 			}
 		case <-ticker.C:
 			if silent := time.Since(time.Unix(0, heard.Load())); silent > 5*s.hub.cfg.RedisPing/2 {
-				return fmt.Errorf("nothing from Redis for %s", silent.Round(time.Millisecond))
+				return fmt.Errorf("no data from Redis for %s", silent.Round(time.Millisecond))
 			}
 			if err := ps.Ping(ctx); err != nil {
 				return err
@@ -166,7 +166,7 @@ func (s *subscriber) receive(ctx context.Context, ps *redis.PubSub, heard *atomi
 			s.hub.message(ctx, m.Channel, m.Payload)
 		case *redis.Pong:
 		default:
-			return errors.New("what Redis sent is no message")
+			return errors.New("Redis sent an unexpected kind of message")
 		}
 	}
 }

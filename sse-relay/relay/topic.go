@@ -85,7 +85,7 @@ func (t *topic) subscribed(ctx context.Context) {
 func (t *topic) sync(ctx context.Context) {
 	for wait := newBackoff(); ctx.Err() == nil; {
 		if err := t.catchUp(ctx); err != nil {
-			t.hub.log.Warn("cannot read a stream, trying again", "stream", t.key, "error", err)
+			t.hub.log.Warn("cannot read a stream; trying again", "stream", t.key, "error", err)
 			wait.sleep(ctx)
 			continue
 		}
@@ -149,7 +149,7 @@ func (t *topic) restart(ctx context.Context) error {
 		close(t.ready)
 		return nil
 	}
-	t.hub.log.Warn("a stream lost its history: its listeners are told to fetch anew", "stream", t.key)
+	t.hub.log.Warn("a stream lost its history; its clients get a resync event", "stream", t.key)
 	f := resyncFrame(tail, reasonLost)
 	t.toShards(ctx, &f)
 	return nil
