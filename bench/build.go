@@ -42,7 +42,7 @@ func repository(ctx context.Context) (string, error) {
 	}
 	file := strings.TrimSpace(string(out))
 	if filepath.Base(file) != "go.mod" {
-		return "", fmt.Errorf("run it inside the repository: go run ./bench")
+		return "", fmt.Errorf("run the benchmarks inside the repository: go run ./bench")
 	}
 	return filepath.Dir(file), nil
 }

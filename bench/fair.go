@@ -92,13 +92,13 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	if err != nil {
 		return err
 	}
-	out.note("the loud one had %d answers, %d of them refused with 429, %d with 503, %d failed",
+	out.note("the loud tenant got %d responses, %d of them with 429, %d with 503, %d failed",
 		noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
 	out.info("list of 50, p95 alone", percentile(lists, 95), "ms")
-	out.info("list of 50, p95 beside the loud one", percentile(listsBeside, 95), "ms")
+	out.info("list of 50, p95 beside the loud tenant", percentile(listsBeside, 95), "ms")
 	out.atMost("  ratio", percentile(listsBeside, 95)/percentile(lists, 95), 1.3, "x")
 	out.info("page in a new size, p95 alone", percentile(renders, 95), "ms")
-	out.info("page in a new size, p95 beside the loud one", percentile(rendersBeside, 95), "ms")
+	out.info("page in a new size, p95 beside the loud tenant", percentile(rendersBeside, 95), "ms")
 	out.atMost("  ratio", percentile(rendersBeside, 95)/percentile(renders, 95), 1.3, "x")
 
 	_, alone, err := quiet.scan(ctx, api, s.books, "few")

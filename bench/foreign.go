@@ -52,8 +52,8 @@ func foreign(ctx context.Context, s *system, out *report) error {
 				other, unknown = append(other, a), append(unknown, b)
 			}
 		}
-		out.ratio("another's id to nobody's: "+fmt.Sprintf(c.route, "…"), other, unknown, 1.2)
-		out.ratio("  and the other way", unknown, other, 1.2)
+		out.ratio("another tenant's id to an unknown id: "+fmt.Sprintf(c.route, "…"), other, unknown, 1.2)
+		out.ratio("  and the other way round", unknown, other, 1.2)
 	}
 	return nil
 }

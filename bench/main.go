@@ -36,11 +36,11 @@ var benchmarks = []benchmark{
 	{"scan", "libraries of 2,000 and 10,000 books", scans},
 	{"scale", "sparse libraries of 1,000, 10,000 and 100,000 books, a million keys", scale},
 	{"formats", "a CBZ of 2 GB, a solid RAR and a solid 7z of 500 MB, a PDF of 300 MB", formats},
-	{"fixtures", "what becomes of the files in FIXTURES", fixtures},
+	{"fixtures", "how the files in FIXTURES are read", fixtures},
 	{"cost", "what a page and a scan use, into infra/cost/counters.json", costs},
 	{"lists", "lists at 10,000 and 890,000 books", lists},
-	{"foreign", "another tenant's id against one that nobody has", foreign},
-	{"fairness", "what a tenant notices of one that asks for far too much", fairness},
+	{"foreign", "another tenant's id against an unknown id", foreign},
+	{"fairness", "the effect on a tenant of another one that sends far too many requests", fairness},
 }
 
 func main() {

@@ -57,7 +57,7 @@ func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []stri
 	text := string(raw[before.Size():])
 	plans := strings.Count(text, "plan:")
 	if plans < len(routes) {
-		return fmt.Errorf("the log of PostgreSQL has %d plans of %d requests", plans, len(routes))
+		return fmt.Errorf("the log of PostgreSQL has %d plans for %d requests", plans, len(routes))
 	}
 	bad := seqScan.FindAllString(text, -1)
 	for _, line := range bad {

@@ -89,7 +89,7 @@ func (w *wire) answers(client io.Writer, server io.Reader) error {
 		}
 		length := int64(binary.BigEndian.Uint32(head[1:])) + 1
 		if length < 5 {
-			return fmt.Errorf("message of %d bytes", length)
+			return fmt.Errorf("unexpected message of %d bytes", length)
 		}
 		if _, err := io.CopyN(out, in, length); err != nil {
 			return err

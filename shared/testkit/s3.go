@@ -182,9 +182,9 @@ func Fixtures(t testing.TB) string {
 	_, err := os.Stat(filepath.Join(dir, "library"))
 	switch {
 	case err != nil && named:
-		t.Fatalf("FIXTURES names no folder of real works: %v", err)
+		t.Fatalf("FIXTURES must name a folder of real works: %v", err)
 	case err != nil:
-		t.Skip("no folder of real works: set FIXTURES; other tests build what they need")
+		t.Skip("no folder of real works: set FIXTURES to run this test")
 	}
 	return dir
 }

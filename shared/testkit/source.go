@@ -29,7 +29,7 @@ func (s source) address() (string, error) {
 	}
 	a, err := s.image()
 	if err != nil {
-		return "", fmt.Errorf("neither %s is set, nor is the program installed, nor can a container be started: %w", s.setting, err)
+		return "", fmt.Errorf("%s is not set, the program is not installed, and no container can be started: %w", s.setting, err)
 	}
 	return a, nil
 }
