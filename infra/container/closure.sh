@@ -19,7 +19,7 @@ collect() {
 		for folder in "${folders[@]}"; do
 			[[ -n $path || ! -e $folder/$name ]] || path=$folder/$name
 		done
-		[[ -n $path ]] || { echo "closure: $1 needs $name, which is in none of these folders: ${folders[*]}" >&2; exit 1; }
+		[[ -n $path ]] || { echo "closure: $1 needs $name, which is not in any of these folders: ${folders[*]}" >&2; exit 1; }
 		if [[ ! -e $root$path ]]; then
 			install -D -m 755 "$path" "$root$path" # The file behind the link, under the name that is asked for.
 			collect "$path"

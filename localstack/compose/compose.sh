@@ -26,7 +26,7 @@ make_settings() {
 	chmod 755 "$data/cdn" # nginx works in it as another user; the folder around it stays closed
 	local postgres owner app system redis key
 	key=$(openssl genrsa 2048 2>/dev/null | sed 's/$/\\n/' | tr -d '\n') || {
-		echo "compose.sh: openssl cannot make a key: install it and try again" >&2
+		echo "compose.sh: openssl cannot create a key: install openssl and try again" >&2
 		exit 1
 	}
 	postgres=$(random 24) owner=$(random 24) app=$(random 24) system=$(random 24) redis=$(random 24)
@@ -104,7 +104,7 @@ compose() {
 program() {
 	local name=$1 ports="api 8081 media 8082 sse-relay 8083 worker 8084 scheduler 8085 plugin 8086 edge 0"
 	[[ " $ports " =~ \ $name\ ([0-9]+) ]] || {
-		echo "compose.sh run: one of api, media, worker, scheduler, sse-relay, plugin, edge" >&2
+		echo "compose.sh run: name one of api, media, worker, scheduler, sse-relay, plugin, edge" >&2
 		exit 1
 	}
 	export LISTEN_ADDR=127.0.0.1:${BASH_REMATCH[1]}

@@ -37,4 +37,4 @@ dead=$(queue "$OBJECT_QUEUE_URL-failures" "$kept")
 objects=$(queue "$OBJECT_QUEUE_URL" "$(redrive "$dead")")
 aws --endpoint-url "$LIBRARY_S3_ENDPOINT" s3api put-bucket-notification-configuration --bucket "$LIBRARY_BUCKET" --notification-configuration \
 	"{\"QueueConfigurations\":[{\"QueueArn\":\"$objects\",\"Events\":[\"s3:ObjectCreated:*\",\"s3:ObjectRemoved:*\"]}]}"
-echo "buckets, queues and notifications are there"
+echo "buckets, queues and notifications are set up"

@@ -111,8 +111,8 @@ func TestWrongTemplates(t *testing.T) {
 		"{{": "not closed", "a\n{{{x}}": "line 2", "{{#if a}}": "not closed by {{/if}}", "{{#if a}}{{/unless}}": "not closed by {{/if}}", "{{/if}}": "does not belong to a block",
 		"{{else}}": "does not belong", "{{}}": "empty", "{{> part}}": "not supported", "{{a b)}}": "not understood", "{{a (b}}": "not closed", "{{'a}}": "not closed",
 		"{{moon type}}": "no helper moon", "{{#if a}}{{trim (moon type)}}{{/if}}": "no helper moon", "{{#moon type}}{{/moon}}": "no block moon", "{{#trim a}}{{/trim}}": "no block trim",
-		"{{a.[b}}": "bracket", "{{a..b}}": "no path", "{{a.}}": "no path", `{{"a" b}}`: "helper must begin", "{{#5}}{{/5}}": "begin with a name",
-		"{{truncate type length=3}}": "no path", "{{#each a as |x|}}{{/each}}": "no path", "{{a.[b]c}}": "no path", "{{~{a}}": "}}} is missing", "{{{a~}}}": "}}} is missing", "{{{~a}}}": "no path",
+		"{{a.[b}}": "bracket", "{{a..b}}": "not a path", "{{a.}}": "not a path", `{{"a" b}}`: "helper must begin", "{{#5}}{{/5}}": "begin with a name",
+		"{{truncate type length=3}}": "not a path", "{{#each a as |x|}}{{/each}}": "not a path", "{{a.[b]c}}": "not a path", "{{~{a}}": "}}} is missing", "{{{a~}}}": "}}} is missing", "{{{~a}}}": "not a path",
 		strings.Repeat("{{#if a}}", 30): "nested more than", "{{a " + strings.Repeat("(", 30) + "}}": "too deep", strings.Repeat("x", 70_000): "more than 65536 bytes",
 	} {
 		if _, err := handlebars.Parse(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -380,19 +380,19 @@ func (p *parser) path(token string) (*path, error) {
 			}
 			name, rest = inside[:end], inside[end+1:]
 			if rest != "" && rest[0] != '.' && rest[0] != '/' {
-				return nil, p.wrong("%s is no path", token)
+				return nil, p.wrong("%s is not a path", token)
 			}
 			rest = rest[min(1, len(rest)):]
 		} else if i := strings.IndexAny(rest, "./"); i >= 0 {
 			name, rest = rest[:i], rest[i+1:]
 			if rest == "" {
-				return nil, p.wrong("%s is no path", token)
+				return nil, p.wrong("%s is not a path", token)
 			}
 		} else {
 			rest = ""
 		}
 		if name == "" || strings.ContainsAny(name, "|={}~") {
-			return nil, p.wrong("%s is no path", token)
+			return nil, p.wrong("%s is not a path", token)
 		}
 		if name != "this" || len(out.names) > 0 {
 			out.names = append(out.names, name)

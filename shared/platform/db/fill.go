@@ -23,11 +23,11 @@ type Fill struct {
 func (f Fill) Run(ctx context.Context, system *DB, given time.Duration) error {
 	rows, err := system.Pool().Query(ctx, "select f.tenant_id from "+f.Table+" f join tenant t on t.id = f.tenant_id where t.status <> 'deleting' order by f.tenant_id limit 1000")
 	if err != nil {
-		return fmt.Errorf("find who lacks %s: %w", f.What, err)
+		return fmt.Errorf("find tenants without %s: %w", f.What, err)
 	}
 	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 	if err != nil {
-		return fmt.Errorf("find who lacks %s: %w", f.What, err)
+		return fmt.Errorf("find tenants without %s: %w", f.What, err)
 	}
 	until := time.Now().Add(given)
 	var failures error

@@ -118,5 +118,5 @@ func FaultOf(err error) *Fault {
 	if errors.As(err, &f) {
 		return f
 	}
-	return &Fault{Code: Unavailable, Message: "Plugins cannot be asked now; the operator's log says why", Err: err}
+	return &Fault{Code: Unavailable, Message: "Plugins are not available now; the operator's log says why", Err: err}
 }

@@ -56,7 +56,7 @@ func (l *stderr) tell(text string) {
 	}
 	switch l.lines++; {
 	case l.lines <= maxLogLines:
-		l.log.Info("plugin says", "line", text)
+		l.log.Info("output of a plugin", "line", text)
 	case l.lines == maxLogLines+1:
 		l.log.Warn("plugin writes too many lines: the rest of this minute is left out")
 	}
