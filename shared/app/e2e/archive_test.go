@@ -12,13 +12,13 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// page is what an archive holds under a name, in the order in which it must be shown.
+// page is an entry of an archive. Pages are listed in the order in which they must be shown.
 type page struct {
 	name string
 	data []byte
 }
 
-// built is an archive and the pages that must come out of it.
+// built is an archive with its expected pages.
 type built struct {
 	file  string
 	bytes []byte
@@ -41,7 +41,7 @@ func files(deflate bool, pages ...page) []testkit.File {
 	return out
 }
 
-// archives are the shapes of ZIP that readers make, each with its pages.
+// archives are ZIP files as different programs write them, each with its pages.
 func archives(t testing.TB) []built {
 	t.Helper()
 	var out []built
@@ -74,8 +74,8 @@ func archives(t testing.TB) []built {
 	return out
 }
 
-// exactZip writes an archive without data descriptors; wide64 puts sizes and offsets into zip64 fields although
-// they would fit.
+// exactZip writes an archive without data descriptors. wide64 puts sizes and offsets into zip64 fields although they
+// would fit into the normal ones.
 func exactZip(t testing.TB, method uint16, pages []page, wide64 bool) []byte {
 	t.Helper()
 	var out, dir bytes.Buffer
@@ -152,7 +152,7 @@ func exactZip(t testing.TB, method uint16, pages []page, wide64 bool) []byte {
 	return out.Bytes()
 }
 
-// entries are the pages that the standard library reads from an archive, by name.
+// entries returns the pages that the standard library reads from an archive, by name.
 func entries(t testing.TB, data []byte) map[string][]byte {
 	t.Helper()
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))

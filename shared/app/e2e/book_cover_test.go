@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A picture that somebody gives a book is what the book, and all that show its cover, show: also when the file is
-// replaced by another, until it is taken back. It is rendered once.
+// An uploaded picture is shown for the book, and wherever the book's cover is shown. It stays when the file is replaced
+// by another, until it is removed. It is rendered once.
 func TestCoverOfABook(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -77,7 +77,7 @@ func TestCoverOfABook(t *testing.T) {
 	admin.Do("PATCH", paths[1]+"/cover/source", object{"source": "book:" + b.ID.String()}).Want(200)
 	shows("chosen by the series", 100)
 
-	// A book that cannot be read shows what it was given.
+	// A book that cannot be read shows its uploaded picture.
 	at := "/api/v1/books/" + broken.ID.String()
 	if r := reader.Do("GET", at+"/thumbnail", nil).Want(200); r.Header.Get("Content-Type") != "image/svg+xml" {
 		t.Errorf("a broken book shows %s", r.Header.Get("Content-Type"))
@@ -88,7 +88,7 @@ func TestCoverOfABook(t *testing.T) {
 	}
 }
 
-// The picture of a book is made at the CDN's origin, as is what was shown before.
+// The CDN's origin renders the picture of a book, and also the cover that was shown before.
 func TestCoverOfABookAtTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)

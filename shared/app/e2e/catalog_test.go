@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A reader of catalogs that knows a user name, a password and the address goes from there to a page, as OPDS and
-// OPDS-PSE say; its place in the book is known everywhere then.
+// With a user name, a password and the address, a catalog reader reaches a page as OPDS and OPDS-PSE describe. The
+// place in the book is then known everywhere.
 func TestReaderOfCatalogs(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -107,12 +107,12 @@ func TestReaderOfCatalogs(t *testing.T) {
 	}
 	cookie := *s.Anonymous(t, "one")
 	cookie.Header = http.Header{"Cookie": {httpapi.SessionCookie + "=" + strings.TrimPrefix(reader.Header.Get("Authorization"), "Bearer ")}}
-	if cookie.Do("GET", page("0", ""), nil).Want(401); place() != 3 { // a picture on a foreign web page
+	if cookie.Do("GET", page("0", ""), nil).Want(401); place() != 3 { // as a picture on a foreign web page
 		t.Errorf("somebody else's page has turned the reader's to %d", place())
 	}
 }
 
-// Where the CDN delivers, a page of the catalog is a redirection, and the place in the book is known as well.
+// With a CDN, a page of the catalog is a redirection, and the place in the book is still recorded.
 func TestCatalogWithCDN(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{cdn: true})
@@ -134,7 +134,7 @@ type catalogLink struct {
 	LastRead int    `xml:"http://vaemendis.net/opds-pse/ns lastRead,attr"`
 }
 
-// next is the link of an entry of a feed.
+// next returns the link of a feed's entry.
 func next(t *testing.T, r *testkit.Response, title, rel string) catalogLink {
 	t.Helper()
 	var feed struct {

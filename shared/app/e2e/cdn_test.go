@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// cdnSystem is a system that delivers by the CDN, with books of tenant one: a page of each kind of storage.
+// cdnSystem is a system that delivers through the CDN. Tenant one has books with a page of each kind of storage.
 func cdnSystem(t *testing.T) (*system, *testkit.Client, book) {
 	t.Helper()
 	s := newSystem(t, links{cdn: true})
@@ -61,7 +61,7 @@ func (s *system) edge(t testing.TB, method, url string, header ...string) answer
 	return answer{res.StatusCode, res.Header, res.ContentLength, body}
 }
 
-// location is where the interface sends a client that asks for a picture.
+// location returns the address to which the interface redirects a client that requests a picture.
 func (s *system) location(t testing.TB, c *testkit.Client, path string) string {
 	t.Helper()
 	a := s.fetch(t, c, "GET", path).want(t, 302)
@@ -88,7 +88,7 @@ func TestRedirectToTheCDN(t *testing.T) {
 		path          string
 		width, height int
 		format        string
-		bytes         []byte // exactly these, where given
+		bytes         []byte // the exact bytes, if given
 		media         int64  // requests that reach the function before the second one is answered
 	}{
 		{pageURL(b, 1), 900, 1200, "jpeg", direct, 1},
@@ -134,14 +134,14 @@ func TestRedirectToTheCDN(t *testing.T) {
 	if cc := s.fetch(t, admin, "GET", list+"/thumbnail").want(t, 302).Header.Get("Cache-Control"); cc != "private, max-age=60" {
 		t.Errorf("302 of a collection with Cache-Control %q", cc)
 	}
-	// What cannot be shown is said before anybody is sent anywhere.
+	// Errors are reported before a client is redirected.
 	s.fetch(t, admin, "GET", pageURL(b, 9)).problem(t, 404)
 	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=x").problem(t, 400)
 	s.fetch(t, s.User(t, "two", "admin"), "GET", pageURL(b, 1)).problem(t, 404)
 	s.fetch(t, s.Key(t, admin, "BooksRead"), "GET", pageURL(b, 1)).problem(t, 403)
 }
 
-// The picture of a series comes from the bucket where the scan has put it, else from the origin, which makes it.
+// The picture of a series comes from the bucket if a scan has put it there. Otherwise the origin renders it.
 func TestSeriesPictureAtTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)
@@ -168,13 +168,13 @@ func TestSeriesPictureAtTheCDN(t *testing.T) {
 	if n := s.cdn.Asked(cdnPath(to)); n != 1 {
 		t.Errorf("uploaded: media was asked %d times", n)
 	}
-	// What was shown before is made all the same for who has its address.
+	// A client that still has the former picture's address gets that picture, which is rendered for it.
 	if w, h, _ := size(t, s.edge(t, "GET", before).want(t, 200).Body); w != 250 || h != 250 {
 		t.Errorf("shown before: %d x %d", w, h)
 	}
 }
 
-// One address for all pages, so that no page needs a redirection.
+// One address works for all pages, so that no page needs a redirection.
 func TestAddressOfAllPages(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)
@@ -207,7 +207,7 @@ func TestAddressOfAllPages(t *testing.T) {
 			t.Errorf("%v: status %d", bad, got.Status)
 		}
 	}
-	// The wildcard ends at the folder of this book and version.
+	// The wildcard covers only the folder of this book and version.
 	path, query, _ := strings.Cut(strings.TrimPrefix(one, s.cdn.URL), "?")
 	part := strings.Split(path, "/")
 	for name, other := range map[string]string{
@@ -228,7 +228,7 @@ func TestAddressOfAllPages(t *testing.T) {
 	s.fetch(t, s.Key(t, admin, "BooksRead"), "GET", at).problem(t, 403)
 	s.fetch(t, s.Anonymous(t, "one"), "GET", at).problem(t, 401)
 	admin.Do("GET", "/api/v1/books/x/pages/address", nil).Want(400)
-	// Directly delivered, the same templates lead to the interface itself.
+	// With direct delivery, the same templates lead to the interface itself.
 	d := newSystem(t, links{})
 	boss := d.as("admin")
 	testkit.WriteFile(t, d.folder, "S/a 1.cbz", testkit.Comic(t, 1, 2, ""))
@@ -241,7 +241,7 @@ func TestAddressOfAllPages(t *testing.T) {
 	}
 }
 
-// Many misses of one object at once are rendered once, also where each comes to another process.
+// Many concurrent misses of one object render it once, even if they reach different processes.
 func TestOneRenderPerObject(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)
@@ -272,8 +272,8 @@ func TestOneRenderPerObject(t *testing.T) {
 	}
 	all.Wait()
 	library, _ := buckets(s.s3.Counter.Reset())
-	// One reads the library; a process that began after the lock was free and before the object was stored may be a
-	// second.
+	// One process reads the library. A second one may do so if it starts after the lock was released and before the object
+	// was stored.
 	if library > 2 {
 		t.Errorf("the page was read %d times from the library", library)
 	}
@@ -284,7 +284,7 @@ func TestOneRenderPerObject(t *testing.T) {
 	}
 }
 
-// A tenant's limit for renditions holds at the CDN too: pages beyond it are made and not kept.
+// A tenant's limit for renditions also applies at the CDN: pages beyond it are rendered but not stored.
 func TestRenditionQuotaAtTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)
@@ -301,8 +301,8 @@ func TestRenditionQuotaAtTheCDN(t *testing.T) {
 	}
 	for _, c := range []struct{ limit, kept int }{{0, 0}, {1 << 30, 1}} {
 		s.DB.Exec(t, "update tenant set max_rendition_bytes = $2 where id = $1", s.One, c.limit)
-		origin := s.anotherMedia(t) // which remembers no tenant
-		for range 3 {               // the first miss alone keeps nothing
+		origin := s.anotherMedia(t) // remembers no tenant
+		for range 3 {               // the first miss alone stores nothing
 			req := httptest.NewRequest("GET", "/cdn"+path, nil)
 			req.Header.Set("X-Origin-Secret", s.cdn.Config.Origin.Secrets[0])
 			w := httptest.NewRecorder()
@@ -322,7 +322,7 @@ func TestRenditionQuotaAtTheCDN(t *testing.T) {
 	}
 }
 
-// anotherMedia is a second process of the media function.
+// anotherMedia starts a second process of the media function.
 func (s *system) anotherMedia(t *testing.T) http.Handler {
 	t.Helper()
 	a, base, err := media.New(media.Config{HTTPConfig: s.config, CDN: s.cdn.Config})

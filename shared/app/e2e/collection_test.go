@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The cover of a collection is that of its first series, that of a read list the one of its first book.
+// The cover of a collection is the cover of its first series; the cover of a read list is that of its first book.
 func TestCoversOfCollections(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -52,7 +52,7 @@ func TestCoversOfCollections(t *testing.T) {
 		if !bytes.Equal(cover(at), ofA) {
 			t.Errorf("%s: the cover is not that of the first that is there", at)
 		}
-		// Another member may be shown since, and be no newer.
+		// Another member may be shown in the meantime although it is not newer.
 		for condition, value := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {
 			if a := s.fetch(t, reader, "GET", at+"/thumbnail", condition, whole.Header.Get(value)); a.Status != 200 || !bytes.Equal(a.Body, ofA) {
 				t.Errorf("%s, %s: %d once another is the first that is there", at, condition, a.Status)

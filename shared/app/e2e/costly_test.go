@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A page of a solid archive is costly: it is read by decompressing what lies before it, until the page pack is there
-// that the first reader's request has had made. From then on it costs what any page does.
+// A page of a solid archive is expensive: it is read by decompressing everything before it, until the page pack exists
+// that the first reader's request started. After that it costs as much as any page.
 func TestCostlyPages(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -42,7 +42,7 @@ func TestCostlyPages(t *testing.T) {
 		t.Fatalf("%d packs before anybody reads", n)
 	}
 	s.s3.Counter.Reset()
-	read(3) // from the book itself: nobody waits for the pack
+	read(3) // from the book itself: a reader does not wait for the pack
 	library, media := buckets(s.s3.Counter.Reset())
 	if library == 0 || media != 0 {
 		t.Errorf("the first page cost %d requests to the book and %d to the media", library, media)
@@ -60,7 +60,7 @@ func TestCostlyPages(t *testing.T) {
 			t.Errorf("page %d of %d bytes cost %v, want one range of the pack", n, len(pages[n-1].data), all)
 		}
 	}
-	// What became of the pack since does not keep anybody from reading.
+	// Whatever has happened to the pack since, the pages can be read.
 	var key string
 	if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select key from page_pack where book_id = $1", b.ID).Scan(&key); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type taskState struct {
 	Result           json.RawMessage
 }
 
-// finished runs the worker until the task that a command named has ended.
+// finished runs the worker until the task started by a command has ended.
 func (s *system) finished(c *testkit.Client, started *testkit.Response) (got taskState) {
 	s.t.Helper()
 	stop := s.work()
@@ -44,7 +44,7 @@ func (s *system) ended(c *testkit.Client, id any) (got taskState) {
 	return got
 }
 
-// covers are the keys of the covers of tenant one.
+// covers returns the keys of tenant one's covers.
 func (s *system) covers() (keys []string) {
 	s.t.Helper()
 	for page, err := range s.s3.Config.Media().List(context.Background(), "media", s.One.String()+"/cover/", "") {
@@ -58,7 +58,7 @@ func (s *system) covers() (keys []string) {
 	return keys
 }
 
-// loseCovers empties the media bucket of tenant one's covers.
+// loseCovers deletes tenant one's covers from the media bucket.
 func (s *system) loseCovers() {
 	s.t.Helper()
 	for _, key := range s.covers() {
@@ -68,7 +68,7 @@ func (s *system) loseCovers() {
 	}
 }
 
-// round is one round of the scheduler.
+// round runs one round of the scheduler.
 func (s *system) round(now time.Time) {
 	s.t.Helper()
 	r, base, err := scheduler.New(scheduler.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Every: time.Second})
@@ -81,7 +81,7 @@ func (s *system) round(now time.Time) {
 	}
 }
 
-// What a worker had stored of a page pack when it was killed does not stay in the store for good.
+// If a worker is killed while it stores a page pack, the part that it stored is removed later.
 func TestHalfAPackIsForgotten(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -145,13 +145,13 @@ func TestCoversAreMadeByCommand(t *testing.T) {
 	if again := s.covers(); strings.Join(again, " ") != strings.Join(all, " ") {
 		t.Errorf("covers lie at %v, where the scan made them at %v", again, all)
 	}
-	// What was made is what is shown: nothing is rendered and nothing read from the library.
+	// The generated covers are the ones shown: nothing is rendered, and nothing is read from the library.
 	s.s3.Counter.Reset()
 	picture := s.fetch(t, admin, "GET", one).want(t, 200)
 	if inLibrary, _ := buckets(s.s3.Counter.Reset()); inLibrary != 0 || picture.Header.Get("Content-Type") != "image/jpeg" {
 		t.Errorf("%d requests to the library for %s", inLibrary, picture.Header.Get("Content-Type"))
 	}
-	// A larger size is another form of each.
+	// A larger size is another form of each cover.
 	admin.Do("PUT", "/api/v1/admin/settings/thumbnail.max_dimension", object{"value": "500"}).Want(200)
 	if got := s.finished(admin, admin.Do("POST", of+"/books/thumbnails/generate", nil)); !sameJSON(got.Result, result(3, 0)) {
 		t.Errorf("another size: %s", got.Result)
@@ -163,7 +163,8 @@ func sameJSON(a []byte, b string) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// The settings have the scheduler make what is missing, without force and once however many rounds there are.
+// With these settings the scheduler generates missing covers, without force, and only once however many rounds there
+// are.
 func TestCoversAreMadeBySchedule(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -178,7 +179,7 @@ func TestCoversAreMadeBySchedule(t *testing.T) {
 		covers   int
 	}{{"thumbnail.series_cron_schedule", "generate_series_thumbnails", 1}, {"thumbnail.book_cron_schedule", "generate_thumbnails", 2}} {
 		admin.Do("PUT", "/api/v1/admin/settings/"+step.key, object{"value": "0 3 * * *"}).Want(200)
-		s.round(time.Now()) // meets it
+		s.round(time.Now()) // the scheduler sees the new schedule
 		var page list[taskState]
 		if admin.Do("GET", "/api/v1/tasks?taskType="+step.typ, nil).Want(200).JSON(&page); page.Total != 0 {
 			t.Errorf("%s: at once %d tasks", step.key, page.Total)
@@ -199,7 +200,8 @@ func TestCoversAreMadeBySchedule(t *testing.T) {
 	}
 }
 
-// While a task waits or runs, who asks again gets its id; cancelled, it makes nothing more, and another may begin.
+// While a task waits or runs, a second request returns its id. A cancelled task generates no more covers, and another
+// may start.
 func TestCoversAreMadeOnceAndCancelled(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -249,7 +251,7 @@ func TestCoversAreMadeOnceAndCancelled(t *testing.T) {
 	}
 }
 
-// Books of a library and of several series are read again, numbered and called again through the interface.
+// Through the interface, books of a library and of several series are read again, renumbered and renamed.
 func TestReadingAgain(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

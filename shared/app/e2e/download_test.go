@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A series comes as one archive of its books' files, in their order.
+// A series is downloaded as one archive of its books' files, in order.
 func TestSeriesIsDownloaded(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -23,7 +23,7 @@ func TestSeriesIsDownloaded(t *testing.T) {
 	testkit.WriteFile(t, s.folder, "Saga/again/Saga 2.cbz", want["Saga 2.cbz"])
 	s.scan(admin, s.library(admin, "Books", ""))
 	series := s.books(admin)["Saga/Saga 1.cbz"].SeriesID
-	s.exec("update book set series_id = $1", series) // of whatever series the folder within has become
+	s.exec("update book set series_id = $1", series) // whatever series the inner folder has become
 	at := "/api/v1/series/" + series.String() + "/download"
 	r := admin.Do("GET", at, nil).Want(200)
 	if r.Header.Get("Content-Type") != "application/zip" || !strings.Contains(r.Header.Get("Content-Disposition"), "Saga.zip") {

@@ -19,12 +19,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// filled is a system of two tenants that own the same file, whose pictures are all in the cache of the CDN.
+// filled is a system of two tenants that own the same file. All their pictures are in the CDN's cache.
 type filled struct {
 	*system
 	one, two   *testkit.Client
 	urls       []string // signed addresses of tenant one
-	theirs     []string // of tenant two, of the same pictures
+	theirs     []string // tenant two's addresses of the same pictures
 	book, twin book
 }
 
@@ -48,7 +48,7 @@ func newFilled(t *testing.T) *filled {
 	return f
 }
 
-// params are the parts of a signed address's query, in order.
+// params returns the query parameters of a signed address, in order.
 func params(url string) []string {
 	_, query, _ := strings.Cut(url, "?")
 	return strings.Split(query, "&")
@@ -56,11 +56,11 @@ func params(url string) []string {
 
 func bare(url string) string { before, _, _ := strings.Cut(url, "?"); return before }
 
-// Nothing that lies in the cache is served without a good signature.
+// Nothing in the cache is served without a valid signature.
 func TestNoHitWithoutSignature(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)
-	flip := func(p string) string { // another character, of the same alphabet
+	flip := func(p string) string { // replaces it with another character of the same alphabet
 		name, value, _ := strings.Cut(p, "=")
 		other := "A"
 		if strings.HasPrefix(value, other) {
@@ -115,7 +115,7 @@ func TestNoHitWithoutSignature(t *testing.T) {
 		}
 		f.edge(t, "GET", u).want(t, 200)
 	}
-	// The same by the clock of the edge: replayed after its end.
+	// The same by the edge's clock: the addresses are used after they have expired.
 	f.cdn.Ahead(76 * time.Minute)
 	for _, u := range f.urls {
 		if a := f.edge(t, "GET", u); a.Status != 403 {
@@ -124,7 +124,7 @@ func TestNoHitWithoutSignature(t *testing.T) {
 	}
 }
 
-// Two tenants and one file: no path, header or spelling leads from one to the other's picture.
+// With two tenants and one file, no path, header or spelling leads from one tenant to the other's picture.
 func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)
@@ -136,13 +136,13 @@ func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 		if theirs.Header.Get("X-Cache") == "HIT" || !bytes.Equal(mine.Body, theirs.Body) {
 			t.Errorf("%s: %s", f.theirs[i], theirs.Header.Get("X-Cache"))
 		}
-		// The path of the one with any part of the other's.
+		// One tenant's path with any part of the other's.
 		a, b := strings.Split(cdnPath(u), "/"), strings.Split(cdnPath(f.theirs[i]), "/")
 		for n := 1; n < 5; n++ {
 			mixed := slices.Clone(a)
 			mixed[n] = b[n]
 			if a[n] == b[n] {
-				continue // the kind
+				continue // the kind of picture
 			}
 			path := strings.Join(mixed, "/")
 			if got := f.edge(t, "GET", path+"?"+strings.Join(params(u), "&")); got.Status != 403 {
@@ -150,7 +150,7 @@ func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 			}
 			f.unknownAtOrigin(t, path)
 		}
-		// Unkeyed headers neither change the answer nor what is kept.
+		// Headers outside the cache key change neither the response nor what is cached.
 		for _, h := range [][]string{{"X-Forwarded-Host", "two.test"}, {"X-Forwarded-Proto", "https"}, {"Origin", "https://evil.example"}, {"X-Rewrite-Url", "/x"},
 			{"X-Original-Url", "/x"}, {"Cookie", "auth_token=x"}, {"Accept-Encoding", "gzip, br"}, {"If-None-Match", "*"}, {"If-Range", "x"}, {"X-Http-Method-Override", "DELETE"}} {
 			got := f.edge(t, "GET", u, h...)
@@ -165,7 +165,7 @@ func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 		if head := f.edge(t, "HEAD", u).want(t, 200); len(head.Body) != 0 || head.Length != int64(len(mine.Body)) {
 			t.Errorf("%s: HEAD announces %d", cdnPath(u), head.Length)
 		}
-		// Other spellings of the path are not signed, and would find nothing.
+		// Other spellings of the path are not signed, and would not be found.
 		for _, path := range []string{cdnPath(u) + ";.css", cdnPath(u) + "/", cdnPath(u) + "/.css", cdnPath(u) + "%2f", "/" + cdnPath(u), strings.Replace(cdnPath(u), "/page/", "//page/", 1) + "/",
 			strings.ToUpper(cdnPath(u)), "/x/.." + cdnPath(u), "/." + cdnPath(u), strings.Replace(cdnPath(u), "-", "%2d", 1), cdnPath(u) + "%00", cdnPath(u) + "%3fx"} {
 			if got := f.edge(t, "GET", path+"?"+strings.Join(params(u), "&")); got.Status != 403 && got.Status != 400 {
@@ -176,7 +176,7 @@ func TestTenantsDoNotMixInTheCDN(t *testing.T) {
 	}
 }
 
-// unknownAtOrigin asks the media function as the CDN does, for what there is not.
+// unknownAtOrigin requests a path from the media function as the CDN does. The path must not exist.
 func (f *filled) unknownAtOrigin(t *testing.T, path string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", f.URL+"/", nil)
@@ -198,7 +198,7 @@ func (f *filled) unknownAtOrigin(t *testing.T, path string) {
 	}
 }
 
-// The origin knows only the CDN, and errors are kept by nobody.
+// The origin accepts only the CDN, and errors are not cached.
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)
@@ -214,7 +214,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("secret %q: status %d", secret, w.Code)
 		}
 	}
-	// What the CDN keeps is for all: whole, and in one form, whatever one client asks for.
+	// The CDN caches a response for everybody, so it is complete and in one form, whatever one client requests.
 	for _, u := range f.urls {
 		for _, header := range [][2]string{{"If-None-Match", "*"}, {"If-Modified-Since", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}, {"Range", "bytes=0-9"}, {"Accept-Encoding", "gzip"}} {
 			r := httptest.NewRequest("GET", "/cdn"+cdnPath(u), nil)
@@ -227,7 +227,8 @@ func TestOrigin(t *testing.T) {
 			}
 		}
 	}
-	// A page that cannot be rendered, a page that is not there, a book that is gone: each again asks the function.
+	// Errors are not cached: each request for a page that cannot be rendered, for a missing page or for a deleted book
+	// reaches the function.
 	broken := f.location(t, f.one, pageURL(f.book, 3)+"?width=150")
 	for range 2 {
 		a := f.edge(t, "GET", broken)
@@ -238,8 +239,8 @@ func TestOrigin(t *testing.T) {
 	if n := f.cdn.Asked(cdnPath(broken)); n != 2 {
 		t.Errorf("an error was asked for twice and reached the function %d times", n)
 	}
-	// A suspended tenant gets no new address, and the CDN nothing more.
-	fresh := f.location(t, f.one, pageURL(f.book, 3)) // signed, and not in the cache
+	// A suspended tenant gets no new addresses, and the CDN gets nothing more for this tenant.
+	fresh := f.location(t, f.one, pageURL(f.book, 3)) // signed, but not in the cache
 	f.exec("update tenant set status = 'suspended' where id = $1", f.One)
 	testkit.Eventually(t, 15*time.Second, func() bool { return f.fetch(t, f.one, "GET", pageURL(f.book, 1)).Status == 403 })
 	testkit.Eventually(t, 15*time.Second, func() bool { return f.atOriginStatus(cdnPath(fresh)) == 403 })
@@ -254,7 +255,8 @@ func TestOrigin(t *testing.T) {
 	testkit.Eventually(t, 15*time.Second, func() bool { return f.atOriginStatus(gone) == 404 })
 }
 
-// atOriginStatus is what every process of the function answers, 0 while they differ: each remembers for itself.
+// atOriginStatus returns the status that all processes of the function return, or 0 while they differ: each has its own
+// memory.
 func (f *filled) atOriginStatus(path string) int {
 	answers := make(chan int, instances)
 	for range instances { // at once, so that no process answers twice
@@ -275,7 +277,7 @@ func (f *filled) atOriginStatus(path string) int {
 	return status
 }
 
-// lines collects what the program logs.
+// lines collects the program's log.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -287,8 +289,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// No signature is in the log of a function or the edge, nor the origin's secret. Not parallel: the log is the
-// process's.
+// Neither the log of a function nor that of the edge contains signatures or the origin's secret. Not parallel: the log
+// belongs to the process.
 func TestSignaturesAreNotLogged(t *testing.T) {
 	var out lines
 	before := slog.Default()
@@ -311,7 +313,7 @@ func TestSignaturesAreNotLogged(t *testing.T) {
 	}
 }
 
-// In an address nothing of another tenant can be guessed: its mac depends on the tenant's secret.
+// From an address, nobody can guess an address of another tenant: its MAC depends on the tenant's secret.
 func TestAddressesCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	f := newFilled(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A user asks for an export, a worker makes it, the user fetches it and deletes it, and then the store does not have it
-// any more.
+// A user requests an export, a worker generates it, and the user downloads and deletes it. Then it is no longer in the
+// store.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

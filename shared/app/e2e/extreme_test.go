@@ -7,7 +7,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Numbers that no client means are refused or not found, by every operation that takes them; none is an internal error.
+// Every operation that takes numbers refuses extreme ones or does not find them. None causes an internal error.
 func TestExtremeNumbers(t *testing.T) {
 	s := newSystem(t, links{})
 	admin := s.as("admin")
@@ -29,13 +29,14 @@ func TestExtremeNumbers(t *testing.T) {
 			}
 		}
 	}
-	for _, page := range []string{"2147483647", "2147483648", "3"} { // counted from 0; the first time the book is not remembered
+	// Counted from 0. The first time, the book is not cached yet.
+	for _, page := range []string{"2147483647", "2147483648", "3"} {
 		s.fetch(t, admin, "GET", "/opds/books/"+b.ID.String()+"/pages/stream/"+page).problem(t, 404)
 	}
 	pages := "/api/v1/books/" + b.ID.String() + "/pages/"
 	for page, status := range map[string]int{"4": 404, "2147483647": 404, "2147483648": 404, "2432902008176639999": 404, "18446744073709551616": 404,
 		"0": 400, "-1": 400, "-9223372036854775809": 400, "x": 400, "1e3": 400} {
-		for range 2 { // the second time the book is remembered
+		for range 2 { // the second time the book is cached
 			s.fetch(t, admin, "GET", pages+page).problem(t, status)
 		}
 	}

@@ -41,7 +41,7 @@ func TestFile(t *testing.T) {
 	}
 	for _, c := range []struct {
 		header   string
-		from, to int // of the data; to 0 means 416
+		from, to int // range of the data; to 0 means 416
 		status   int
 	}{
 		{"bytes=0-0", 0, 1, 206},
@@ -154,7 +154,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A file that changed under us is never served in parts of two versions.
+// A file that changes during a download is never served in parts of two versions.
 func TestFileThatChanged(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -171,7 +171,7 @@ func TestFileThatChanged(t *testing.T) {
 	}
 }
 
-// A file that is listed but is a link to elsewhere is said to be one: no analysis makes it readable.
+// A listed file that is a link to elsewhere is reported as a link: no analysis can make it readable.
 func TestFileThatIsALink(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -108,7 +108,7 @@ func TestRealWorks(t *testing.T) {
 	}
 }
 
-// compare asks for every page of a book and compares it with the archive's entry of the listed name.
+// compare requests every page of a book and compares it with the archive's entry of the listed name.
 func (s *system) compare(t *testing.T, c *testkit.Client, b book, path string) (pages, deflated int) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.folder, filepath.FromSlash(path)))
@@ -116,7 +116,7 @@ func (s *system) compare(t *testing.T, c *testkit.Client, b book, path string) (
 		t.Fatal(err)
 	}
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil { // the standard library takes an end record within the comment for the real one
+	if err != nil { // the standard library mistakes an end record in the comment for the real one
 		for _, info := range s.pages(c, b) {
 			if a := s.fetch(t, c, "GET", pageURL(b, info.PageNumber)).want(t, 200); len(a.Body) < 100 || !bytes.Contains(data, a.Body) {
 				t.Errorf("%s page %d: these bytes are not in the file", path, info.PageNumber)
@@ -124,7 +124,7 @@ func (s *system) compare(t *testing.T, c *testkit.Client, b book, path string) (
 		}
 		return b.PageCount, 0
 	}
-	// Names may be stored in another encoding: the content alone says which entry a page is.
+	// Names may be stored in another encoding: only the content says which entry a page is.
 	byContent := map[[32]byte]*zip.File{}
 	for name, content := range entries(t, data) {
 		for _, f := range r.File {

@@ -24,12 +24,12 @@ import (
 	"github.com/longbox/longbox/shared/testkit/sqs"
 )
 
-// programs is the folder of the built functions while the tests run through them; "" while they run in this process.
+// programs is the folder of the built functions while the tests run through them, or "" while they run in this process.
 var programs string
 
 // TestMain runs every test twice: with the routers in this process, where tasks wait in their table, and with the built
-// functions under the Lambda runtime API, where tasks travel by a queue. E2E=process or E2E=functions runs one of the
-// two; so does -short, the first.
+// functions under the Lambda runtime API, where tasks travel through a queue. E2E=process or E2E=functions runs only
+// one of the two; -short runs only the first.
 func TestMain(m *testing.M) {
 	pluginkit.Main()
 	flag.Parse()
@@ -64,10 +64,10 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// instances is how many processes of a function there are at most.
+// instances is the maximum number of processes of a function.
 const instances = 4
 
-// log is what a system's functions wrote; it is shown when the test fails.
+// log is the output of a system's functions. It is shown if the test fails.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -82,7 +82,7 @@ func (l *log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is all of it; nothing where the tests run in this process.
+// String returns the whole log. It is empty if the tests run in this process.
 func (l *log) String() string {
 	if l == nil {
 		return ""
@@ -100,8 +100,8 @@ func (l *log) showFailed(t testing.TB) {
 	}
 }
 
-// functions makes what answers requests by invoking the built programs: api behind an HTTP API, media behind a
-// streaming function URL.
+// functions returns handlers that invoke the built programs: api behind an HTTP API, media behind a streaming function
+// URL.
 func (s *system) functions(documents api.Config, images media.Config) (toAPI, toMedia http.Handler) {
 	s.log = &log{}
 	s.t.Cleanup(func() { s.log.showFailed(s.t) })
@@ -113,7 +113,7 @@ func (s *system) functions(documents api.Config, images media.Config) (toAPI, to
 	return front("api", lambdakit.HTTPAPI, documents), front("media", lambdakit.FunctionURL, images)
 }
 
-// environment is that of a function with the configuration, and the credentials of the store.
+// environment returns the variables of a function with this configuration and the store's credentials.
 func environment(config any) []string {
 	env := lambdakit.Environment(config)
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
@@ -122,7 +122,7 @@ func environment(config any) []string {
 	return env
 }
 
-// withTasks adds a queue of tasks, and one of those that were given up, to the configuration.
+// withTasks adds to the configuration a queue of tasks, and one of tasks that failed too often.
 func withTasks(t testing.TB, c queue.Config) queue.Config {
 	server := sqs.Start(t)
 	c.Region, c.Window, c.Resend = "us-east-1", 8, 2*time.Second
@@ -131,7 +131,7 @@ func withTasks(t testing.TB, c queue.Config) queue.Config {
 	return c
 }
 
-// invoke has the built worker, under the runtime API, work on what its queues hold until stop is called.
+// invoke has the built worker process its queues, under the runtime API, until stop is called.
 func (s *system) invoke(c worker.Config) (stop func()) {
 	urls := slices.DeleteFunc([]string{c.Queue.TaskURL, c.Queue.DeadURL, c.Queue.ObjectURL}, func(url string) bool { return url == "" })
 	f := lambdakit.New(lambdakit.Program{Name: "worker", Path: filepath.Join(programs, "worker"), Env: environment(c), Output: s.log}, len(urls))
@@ -147,8 +147,8 @@ func (s *system) invoke(c worker.Config) (stop func()) {
 	return func() { cancel(); all.Wait(); f.Close() }
 }
 
-// mapQueue invokes the function with the messages of a queue, ten at most, as Lambda's mapping of queues does: what the
-// answer does not name is deleted.
+// mapQueue invokes the function with the messages of a queue, at most ten at a time, like Lambda's event source
+// mapping. It deletes the messages that the response does not name as failed.
 func mapQueue(ctx context.Context, f *lambdakit.Function, c queue.Config, url string) error {
 	q, err := queue.Open(c, url)
 	if err != nil {

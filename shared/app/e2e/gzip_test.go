@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The function compresses its large answers, which no CDN does for it; on one machine they go as they are.
+// In Lambda the function compresses its large responses, because no CDN does. On one machine they are sent as they are.
 func TestLargeAnswersAreCompressed(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

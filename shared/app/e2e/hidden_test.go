@@ -12,11 +12,11 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// whole are the operations that delete what series belong to, also those that are hidden.
+// whole lists the operations that delete things of series, including those of hidden series.
 var whole = []string{"deleteGenre", "deleteTag", "deleteSharingTag", "deleteCollection", "deleteReadList"}
 
-// A user from whom a series is hidden finds it and its books nowhere: 404 as for ids that nobody has, nothing of it in
-// any answer, and not one of its rows changed, whatever the operation.
+// A user from whom a series is hidden does not find the series or its books, whatever the operation: it returns 404 as
+// for unknown ids, no response contains anything of them, and none of their rows change.
 func TestMatrixHidden(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{"allow", "admin"}, {"deny", "admin"}, {"deny", "maintainer"}, {"allow", "reader"}} {
@@ -98,7 +98,7 @@ func TestMatrixHidden(t *testing.T) {
 	}
 }
 
-// hidden is a fingerprint of the rows that belong to the series and its book, by table.
+// hidden returns a fingerprint of the rows of the series and its book, by table.
 func (m *matrix) hidden(t *testing.T) map[string]string {
 	t.Helper()
 	ctx, pool := context.Background(), m.DB.Owner.Pool()

@@ -15,8 +15,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// TestUploadIsIngest follows objects from the store, whose own notifications reach the worker by a queue, to the list
-// that a reader gets. `make conformance` runs it against every store that Longbox is meant for.
+// TestUploadIsIngest follows objects from the store to a reader's list. The store's own notifications reach the worker
+// through a queue. `make conformance` runs it against every store that Longbox supports.
 func TestUploadIsIngest(t *testing.T) {
 	store := testkit.StartAnnouncer(t, "books-"+uuid.NewString()[:8])
 	s := newSystem(t, links{store: store})
@@ -25,7 +25,7 @@ func TestUploadIsIngest(t *testing.T) {
 	stop := s.work()
 	defer stop()
 	const key = "Reihe #1/日本 (a+b) 100% é.cbz"
-	pages := func(t *testing.T, want int) { // 0: no such book
+	pages := func(t *testing.T, want int) { // 0: the book does not exist
 		t.Helper()
 		began := time.Now()
 		testkit.Eventually(t, time.Minute, func() bool {
@@ -44,7 +44,7 @@ func TestUploadIsIngest(t *testing.T) {
 	t.Run("a book appears", func(t *testing.T) { put(t, 3); pages(t, 3) })
 	t.Run("changes", func(t *testing.T) { put(t, 5); pages(t, 5) })
 	t.Run("is moved", func(t *testing.T) {
-		source := store.Bucket + "/" + strings.ReplaceAll(url.QueryEscape(key), "+", "%20") // stores do not agree on +
+		source := store.Bucket + "/" + strings.ReplaceAll(url.QueryEscape(key), "+", "%20") // stores differ on what + means
 		if _, err := store.SDK.CopyObject(t.Context(), &s3.CopyObjectInput{Bucket: &store.Bucket, Key: aws.String("Andere/1.cbz"), CopySource: &source}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
 
-// job is a job of a new library, after that.
+// job adds a new library and a job of it.
 func (m *matrix) job(c *testkit.Client) string {
 	library, id := m.library(c), uuid.New()
 	m.exec(`insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, config)
@@ -20,10 +20,11 @@ func (m *matrix) job(c *testkit.Client) string {
 }
 
 func (m *matrix) newJob(*testkit.Client) any {
-	return object{"cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": m.asker}} // its name is its id
+	// The job's name is its id.
+	return object{"cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": m.asker}}
 }
 
-// From adding a job to what its task has written, and what is told of that.
+// From adding a job to what its task has written, and the events about it.
 func TestJobFillsLibrary(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A reader made for Komga, with a user name and password, goes the way that such readers go: from the libraries to the
-// bytes of a page, and tells how far it came.
+// A reader made for Komga, with a user name and password, makes the usual requests: from the libraries to the bytes of
+// a page, and it reports how far it has read.
 func TestReaderForKomga(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -29,7 +29,7 @@ func TestReaderForKomga(t *testing.T) {
 		admin.Do("PUT", setting, object{"value": bad}).Want(400)
 	}
 	admin.Do("PUT", setting, object{"value": "komga"}).Want(200)
-	// The next request knows it, in both functions.
+	// The next request already uses the setting, in both functions.
 	page := "/komga/api/v1/books/" + b.ID.String() + "/pages/"
 	if got := basic.Do("GET", page+"1", nil).Want(200); !bytes.Equal(got.Body, reader.Do("GET", pageURL(b, 1), nil).Want(200).Body) {
 		t.Error("the page is another")
@@ -111,7 +111,7 @@ func TestReaderForKomga(t *testing.T) {
 	basic.Do("GET", "/komga/api/v1/libraries", nil).Want(404)
 }
 
-// Where the CDN delivers, a page and its smaller form are redirections to it.
+// With a CDN, a page and its smaller form are redirections to it.
 func TestKomgaWithCDN(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{cdn: true})

@@ -27,7 +27,7 @@ func ebook(t *testing.T, n int) []byte {
 	return testkit.Zip(t, files...)
 }
 
-// digestOf is what KOReader knows a file of less than 256 KiB by.
+// digestOf returns the digest by which KOReader identifies a file of less than 256 KiB.
 func digestOf(file []byte) string {
 	sum := md5.New()
 	for _, offset := range []int{0, 1 << 10, 1 << 12, 1 << 14, 1 << 16} {
@@ -38,7 +38,7 @@ func digestOf(file []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// KOReader logs in with an API key, and keeps the place in a comic and in an e-book, together with other readers.
+// KOReader logs in with an API key, and shares the place in a comic and in an e-book with other readers.
 func TestKOReader(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -68,16 +68,16 @@ func TestKOReader(t *testing.T) {
 	wrong.Header = http.Header{"X-Auth-User": {key + "x"}}
 	wrong.Do("GET", "/koreader/users/auth", nil).Want(401)
 	s.Anonymous(t, "one").Do("GET", "/koreader/users/auth", nil).Want(401)
-	ko.Do("GET", "/api/v1/books", nil).Want(401) // that header counts nowhere else
+	ko.Do("GET", "/api/v1/books", nil).Want(401) // the header counts only for /koreader
 	if got := s.Anonymous(t, "one").Do("POST", "/koreader/users/create", object{"username": "u", "password": "p"}).Want(403).Map(); !strings.Contains(fmt.Sprint(got["message"]), "API key") {
 		t.Errorf("registered: %v", got)
 	}
 	few := s.Key(t, reader, "BooksRead")
 	few.Do("GET", at+"/x", nil).Want(403)
 
-	stop := s.work() // what logging in has asked for
+	stop := s.work() // runs the task that logging in has added
 	for _, file := range [][]byte{comic, novel, single, broken} {
-		testkit.Eventually(t, time.Minute, func() bool { // known, but not read
+		testkit.Eventually(t, time.Minute, func() bool { // known, but not yet read
 			return strings.Contains(string(ko.Do("GET", at+"/"+digestOf(file), nil).Want(404).Body), "not read the book yet")
 		})
 	}
@@ -110,7 +110,7 @@ func TestKOReader(t *testing.T) {
 	if got := progressOf("Saga/Saga 1.cbz"); got["completed"] != true {
 		t.Errorf("read to the end: %v", got)
 	}
-	// An e-book: KOReader's own words, in the document that others know.
+	// An e-book: KOReader's own position, within the document that other readers know.
 	const words = "/body/DocFragment[3]/body/p[12]/text().34"
 	ko.Do("PUT", at, place(novel, words, 0.5)).Want(200)
 	is(novel, words, 0.5)
@@ -120,24 +120,25 @@ func TestKOReader(t *testing.T) {
 		fmt.Sprint(got["device"]) != "map[id:koreader:A1B2 name:Kobo Libra]" {
 		t.Errorf("as others see it: %v", got)
 	}
-	for _, href := range []string{"a%20chapter3.xhtml", "/OPS/a%20chapter3.xhtml"} { // from where the package document lies, and from the root
+	// Relative to the package document, and from the root.
+	for _, href := range []string{"a%20chapter3.xhtml", "/OPS/a%20chapter3.xhtml"} {
 		reader.Do("PUT", of, object{"locator": object{"href": href, "type": "application/xhtml+xml", "locations": object{"totalProgression": 0.6}}}).Want(204)
 		is(novel, "/body/DocFragment[4].0", 0.6)
 	}
 	reader.Do("PUT", of, object{"locator": object{"href": "OPS/a%20chapter3.xhtml#x", "type": "application/xhtml+xml", "locations": object{"totalProgression": 0.7}}}).Want(204)
 	is(novel, "/body/DocFragment[4].0", 0.7)
-	ko.Do("PUT", at, place(novel, "#_doc_fragment_1_ch", 0.3)).Want(200) // as older versions say it
+	ko.Do("PUT", at, place(novel, "#_doc_fragment_1_ch", 0.3)).Want(200) // the form of older versions
 	is(novel, "#_doc_fragment_1_ch", 0.3)
 	reader.Do("PUT", "/api/v1/books/"+books["Saga/Saga.epub"].ID.String()+"/progress", object{"currentPage": 5, "progressPercentage": 0.9}).Want(200)
 	is(novel, "/body/DocFragment[5].0", 0.9)
-	// A page of an e-book is one of KOReader's own: it is read no further than the percentage says.
+	// A page number of an e-book is KOReader's own count: only the percentage says how far the book was read.
 	ko.Do("PUT", at, place(novel, "57", 0.25)).Want(200)
 	is(novel, "/body/DocFragment[2].0", 0.25)
 	if got := progressOf("Saga/Saga.epub"); got["completed"] != false || got["currentPage"] != 2.0 {
 		t.Errorf("a page of KOReader's own: %v", got)
 	}
-	// Of one document KOReader leaves out the number, and newer versions number everything. Of a book whose documents
-	// are not known its words are kept, and other readers are told nothing of them.
+	// For an e-book of one document KOReader leaves out the number; newer versions number everything. For a book whose
+	// documents are unknown, Longbox keeps KOReader's position and gives other readers none.
 	for file, words := range map[*[]byte]string{&single: "/body/DocFragment/body/p[7]/text()[1].0", &novel: "/body[1]/DocFragment[2]/body[1]/p[1]/text()[1].3", &broken: "/body/DocFragment[9]/body/p.0"} {
 		ko.Do("PUT", at, place(*file, words, 0.4)).Want(200)
 		is(*file, words, 0.4)
@@ -149,10 +150,11 @@ func TestKOReader(t *testing.T) {
 		}
 	}
 	reader.Do("GET", "/api/v1/books/"+books["Saga/Broken.epub"].ID.String()+"/progression", nil).Want(204)
-	// Two books with one file, and a file that nobody has.
+	// Two books with the same file, and a file that nobody has.
 	ko.Do("PUT", at, place(testkit.Comic(t, 2, 2, ""), 1, 0.5)).Want(409)
 	ko.Do("GET", at+"/"+digestOf(testkit.Comic(t, 2, 2, "")), nil).Want(409)
-	ko.Do("PUT", at, place([]byte("another"), 1, 0.5)).Want(200) // or what KOReader sends later would wait behind it
+	// Otherwise KOReader's later requests would wait behind this one.
+	ko.Do("PUT", at, place([]byte("another"), 1, 0.5)).Want(200)
 	ko.Do("GET", at+"/"+digestOf([]byte("another")), nil).Want(404)
 	for field, bad := range map[string]object{"percentage": place(comic, 1, 1.5), "progress": place(comic, object{}, 0.5), "document": {"progress": 1, "percentage": 0.5}} {
 		m := ko.Do("PUT", at, bad).Want(400).Map()
@@ -162,7 +164,7 @@ func TestKOReader(t *testing.T) {
 	}
 	ko.Do("PUT", at, place(comic, 1.5, 0.5)).Want(400)
 	ko.Do("PUT", at, place(comic, "", 0.5)).Want(400)
-	// What is hidden is unknown.
+	// A hidden book is unknown.
 	s.exec(`with t as (insert into sharing_tag (tenant_id, id, name) values ($1, gen_random_uuid(), 'some') returning *)
 		insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) select tenant_id, gen_random_uuid(), id, $2, 'allow' from t`, s.One, reader.ID)
 	ko.Do("GET", at+"/"+digestOf(comic), nil).Want(404)

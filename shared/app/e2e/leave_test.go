@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Who moves files to a new library and deletes the one that they were in, which no scan has looked at since, keeps the
-// place in each book. A copy that was there before is a book of its own.
+// A reader keeps the place in each book if files are moved to a new library and their old library is deleted before a
+// scan has looked at it again. A copy that already existed is a separate book.
 func TestDeletedLibraryLeavesWhatHasMoved(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

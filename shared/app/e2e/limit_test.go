@@ -26,7 +26,7 @@ type allowance struct {
 	passed int // requests let through so far
 }
 
-// check checks one response in a sequence of requests.
+// check checks one response of a sequence of requests.
 func (a *allowance) check(t *testing.T, sent time.Time, got answer) {
 	t.Helper()
 	now := time.Now()
@@ -60,14 +60,15 @@ func (a *allowance) counted(got answer) bool {
 	return got.Header.Get("X-RateLimit-Remaining") != strconv.Itoa(int(a.burst))
 }
 
-// exhaust sends the request from several clients at once until it has been refused so often, and returns a refusal.
+// exhaust sends the request from several clients at once until it has been refused the given number of times, and
+// returns a refusal.
 func (a *allowance) exhaust(t *testing.T, refusals int, send func() answer) (refused answer) {
 	t.Helper()
 	var all sync.WaitGroup
 	count := 0
 	for range 8 {
 		all.Go(func() {
-			for range 2000 { // requests at most, so that a limit that is gone fails here
+			for range 2000 { // at most, so that the test fails here if the limit is missing
 				got := send()
 				a.mu.Lock()
 				if got.Status == http.StatusTooManyRequests {
@@ -108,8 +109,7 @@ func wantRefusal(t *testing.T, got answer) {
 	}
 }
 
-// Every response has exact rate limit headers, for any kind of request. A client over the limit is refused, and no
-// other.
+// Every response has exact rate limit headers, for any kind of request. Only the client over the limit is refused.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{limited: true})

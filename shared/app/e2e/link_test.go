@@ -20,14 +20,14 @@ type link struct {
 	target string
 	addr   string
 	trips  atomic.Int64 // ReadyForQuery messages of Postgres: the ends of round trips
-	others atomic.Int64 // of these, those that no request asks for: see kept
+	others atomic.Int64 // round trips that no request causes: see kept
 
 	mu     sync.Mutex
 	listen net.Listener // nil: cut
 	conns  map[net.Conn]bool
 }
 
-// newLink listens in front of what the URL names and returns the URL that leads through it.
+// newLink listens in front of the service at the URL and returns the URL that leads through the link.
 func newLink(t testing.TB, serviceURL string, postgres bool) (*link, string) {
 	t.Helper()
 	u, err := url.Parse(serviceURL)
@@ -99,7 +99,7 @@ func (l *link) silence(t testing.TB) {
 	}()
 }
 
-// hold notes a connection that the next cut ends; false: it came too late for that.
+// hold records a connection, so that the next cut ends it. It returns false if the link is already cut.
 func (l *link) hold(listen net.Listener, c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +125,7 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 		if postgres {
 			l.questions(server, client)
 		} else {
-			_, _ = io.Copy(server, client) // the end of either side ends both
+			_, _ = io.Copy(server, client) // if either side ends, both end
 		}
 		server.Close()
 	}()
@@ -135,7 +135,7 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 	}
 	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
 	for {
-		// Each message of the server: one byte of type, four of length that count themselves.
+		// Each message of the server has one byte for the type and four for the length, which includes itself.
 		var head [5]byte
 		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
@@ -157,11 +157,11 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 	}
 }
 
-// kept are statements that any request may have to send: the look-up of the tenant, once in five seconds, and the ping
-// of a connection that was unused for a second.
+// kept are statements that any request may have to send: the query for the tenant, once in five seconds, and the ping
+// of a connection that was idle for a second.
 var kept = [][]byte{[]byte("app.tenant_by_host("), []byte("-- ping")}
 
-// questions passes the client's messages on and counts those in kept.
+// questions forwards the client's messages and counts those that contain a statement of kept.
 func (l *link) questions(server io.Writer, client io.Reader) {
 	in, out := bufio.NewReaderSize(client, 64<<10), bufio.NewWriterSize(server, 64<<10)
 	head := make([]byte, 4, 5) // the first message has no type
@@ -173,7 +173,7 @@ func (l *link) questions(server io.Writer, client io.Reader) {
 		if _, err := io.ReadFull(in, body); err != nil {
 			return
 		}
-		// A statement is sent with each question: the pools prepare none.
+		// The pools prepare no statements, so each query contains its text.
 		if asked := head[0]; len(head) == 5 && (asked == 'P' || asked == 'Q') && slices.ContainsFunc(kept, func(sql []byte) bool { return bytes.Contains(body, sql) }) {
 			l.others.Add(1)
 		}
@@ -192,7 +192,7 @@ func (l *link) questions(server io.Writer, client io.Reader) {
 	}
 }
 
-// cost returns the round trips of do, without those in kept. Nothing else may use the link meanwhile.
+// cost returns the round trips of do, without those of kept. Nothing else may use the link at that time.
 func (l *link) cost(do func()) int64 {
 	trips, others := l.trips.Load(), l.others.Load()
 	do()

@@ -11,14 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// entry says how to call an operation so that it succeeds for a caller who may use it.
+// entry describes how to call an operation so that it succeeds for a caller with permission.
 type entry struct {
-	name    func(m *matrix, owner *testkit.Client) string // makes what {id} or {key} in the path names
-	shared  bool                                          // the name is no id of a tenant's thing: it exists everywhere
+	name    func(m *matrix, owner *testkit.Client) string // creates what {id} or {key} in the path names
+	shared  bool                                          // the name is not an id of the tenant: it exists everywhere
 	query   string
 	body    func(m *matrix, c *testkit.Client) any
-	status  int // of success; 0 is 200
-	foreign int // for another tenant's admin, where it is neither 404 (with an id) nor the same as for the own admin
+	status  int // on success; 0 means 200
+	foreign int // for another tenant's admin, if neither 404 (with an id) nor the own admin's status
 }
 
 func text(s string) func(*matrix, *testkit.Client) string {
@@ -31,13 +31,13 @@ func value(v any) func(*matrix, *testkit.Client) any {
 
 type object = map[string]any
 
-// operations has an entry for every operation there is.
+// operations has an entry for every operation.
 var operations = map[string]entry{
 	"setupStatus":        {},
 	"setupInitialize":    {body: value(object{"username": "first", "email": "first@example.org", "password": testkit.Password}), status: 400},
 	"setupSettings":      {body: value(object{"settings": object{"exports.max_per_user": "11"}})},
 	"listOidcProviders":  {},
-	"startOidcLogin":     {name: text("none"), shared: true, body: value(object{}), status: 400}, // no provider is set
+	"startOidcLogin":     {name: text("none"), shared: true, body: value(object{}), status: 400}, // there is no provider
 	"finishOidcLogin":    {name: text("none"), shared: true, query: "code=a&state=b", status: 400},
 	"login":              {body: (*matrix).login},
 	"refresh":            {body: (*matrix).refresh},
@@ -510,7 +510,7 @@ var operations = map[string]entry{
 	"komgaGetBookFile":                  {name: (*matrix).theBook},
 	"komgaGetBookThumbnail":             {name: (*matrix).theBook},
 	"komgaGetDivinaManifest":            {name: (*matrix).theBook},
-	"komgaGetEPUBManifest":              {name: (*matrix).theBook, status: 404}, // it is none
+	"komgaGetEPUBManifest":              {name: (*matrix).theBook, status: 404}, // not an EPUB
 	"komgaGetLibrary":                   {name: (*matrix).library},
 	"komgaGetLibraryThumbnail":          {name: (*matrix).library},
 	"komgaGetManifest":                  {name: (*matrix).theBook},
@@ -520,7 +520,7 @@ var operations = map[string]entry{
 	"komgaGetPositions":                 {name: (*matrix).theBook},
 	"komgaGetPreviousBook":              {name: (*matrix).theBook, status: 404},
 	"komgaGetProgression":               {name: (*matrix).placed},
-	"komgaGetResource":                  {name: (*matrix).theBook, status: 404}, // it is no EPUB
+	"komgaGetResource":                  {name: (*matrix).theBook, status: 404}, // not an EPUB
 	"komgaGetSeries":                    {name: (*matrix).theSeries},
 	"komgaGetSeriesProgress":            {name: (*matrix).theSeries},
 	"komgaGetSeriesThumbnail":           {name: (*matrix).theSeries},
@@ -572,8 +572,7 @@ var operations = map[string]entry{
 func (m *matrix) theBook(*testkit.Client) string   { return m.book.ID.String() }
 func (m *matrix) theSeries(*testkit.Client) string { return m.book.SeriesID.String() }
 
-// severalBooks and severalSeries are of tenant one, whoever sends them: to another tenant they are ids that nothing
-// has.
+// severalBooks and severalSeries belong to tenant one, whoever sends them. To another tenant these ids are unknown.
 func (m *matrix) severalBooks(*testkit.Client) any {
 	return object{"bookIds": []string{m.book.ID.String()}, "force": true}
 }
@@ -637,7 +636,7 @@ func (m *matrix) preset(owner *testkit.Client) string {
 	return id.String()
 }
 
-// newExport makes room for one: a user may have few.
+// newExport first deletes the user's exports, because a user may have only a few.
 func (m *matrix) newExport(c *testkit.Client) any {
 	m.exec("delete from series_export where account_id = $1", c.ID)
 	return object{"format": "csv", "exportType": "books"}
@@ -654,7 +653,7 @@ func (m *matrix) export(owner *testkit.Client) string {
 	return id.String()
 }
 
-// genre and tag are of nothing; the others are of the matrix's series and book.
+// genre and tag are not used by anything; the others belong to the matrix's series and book.
 func (m *matrix) genre(*testkit.Client) string { return m.term("genre") }
 func (m *matrix) tag(*testkit.Client) string   { return m.term("tag") }
 
@@ -675,7 +674,7 @@ func (m *matrix) termOf(table, owner string) string {
 	return of.String() + "|" + id
 }
 
-// What hangs on the matrix's series and book.
+// The following belong to the matrix's series and book.
 func (m *matrix) otherTitle(*testkit.Client) string {
 	return m.reference("alternate_title", "series_id, label, title", "series")
 }
@@ -734,7 +733,7 @@ func (m *matrix) accessGroup(*testkit.Client) string {
 
 func (m *matrix) newNamed(*testkit.Client) any { return object{"name": "New " + uuid.NewString()} }
 
-// aSharingTag, aGrant and aMember are of tenant one, whoever sends them.
+// aSharingTag, aGrant and aMember belong to tenant one, whoever sends them.
 func (m *matrix) aSharingTag(*testkit.Client) any { return object{"sharingTagId": m.tagged} }
 
 func (m *matrix) aGrant(*testkit.Client) any {
@@ -743,7 +742,7 @@ func (m *matrix) aGrant(*testkit.Client) any {
 
 func (m *matrix) aMember(*testkit.Client) any { return object{"userIds": []string{m.someone}} }
 
-// sharedSeries, grantedUser, grantedGroup and joinedGroup are each with what is taken from them.
+// sharedSeries, grantedUser, grantedGroup and joinedGroup return an id together with the id of what is taken from it.
 func (m *matrix) sharedSeries(c *testkit.Client) string {
 	tag := m.sharingTag(c)
 	m.exec("insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", m.One, m.book.SeriesID, tag)
@@ -768,7 +767,7 @@ func (m *matrix) joinedGroup(c *testkit.Client) string {
 	return group + "|" + user
 }
 
-// mappedGroup is a group with a mapping of it.
+// mappedGroup returns a group and a mapping of it.
 func (m *matrix) mappedGroup(c *testkit.Client) string {
 	group, id := m.accessGroup(c), uuid.NewString()
 	m.exec("insert into access_group_oidc_mapping (tenant_id, id, group_id, oidc_group_name) values ($1, $2, $3, 'Geheim')", m.One, id, group)
@@ -781,7 +780,7 @@ func (m *matrix) rated(owner *testkit.Client) string {
 	return m.theSeries(owner)
 }
 
-// collection and readList have the matrix's series or book in them.
+// collection and readList contain the matrix's series or book.
 func (m *matrix) collection(*testkit.Client) string {
 	return m.filled("series", "series_id", m.book.SeriesID)
 }
@@ -815,7 +814,7 @@ func (m *matrix) begun(owner *testkit.Client) string {
 	return m.book.ID.String()
 }
 
-// completed is a book, and a time that it was read to its end.
+// completed returns the book and a completed reading of it.
 func (m *matrix) completed(owner *testkit.Client) string {
 	id := uuid.New()
 	m.exec(`insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at) values ($1, $2, $3, $4, clock_timestamp(), clock_timestamp())`,
@@ -839,7 +838,7 @@ func (m *matrix) library(*testkit.Client) string {
 	return id.String()
 }
 
-// newSeries is a series of a library of its own.
+// newSeries adds a series in its own library.
 func (m *matrix) newSeries(c *testkit.Client) string {
 	library, id := m.library(c), uuid.New()
 	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
@@ -847,13 +846,13 @@ func (m *matrix) newSeries(c *testkit.Client) string {
 	return id.String()
 }
 
-// noSearch ends the search for duplicates that another caller began.
+// noSearch cancels the search for duplicates that another caller started.
 func (m *matrix) noSearch(*testkit.Client) any {
 	m.exec("update task set status = 'cancelled', completed_at = now() where type = 'find_duplicates'")
 	return object{}
 }
 
-// duplicates is a group of two books.
+// duplicates adds a group of two books.
 func (m *matrix) duplicates(c *testkit.Client) string {
 	id := uuid.New()
 	for range 2 {
@@ -863,7 +862,7 @@ func (m *matrix) duplicates(c *testkit.Client) string {
 	return id.String()
 }
 
-// sameSeries is a group of two series with the same title.
+// sameSeries adds a group of two series with the same title.
 func (m *matrix) sameSeries(c *testkit.Client) string {
 	id := m.newSeries(c)
 	m.exec(`insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
@@ -873,7 +872,7 @@ func (m *matrix) sameSeries(c *testkit.Client) string {
 	return id
 }
 
-// brokenBook is a book of its own that cannot be read.
+// brokenBook adds a book that cannot be read.
 func (m *matrix) brokenBook(c *testkit.Client) string {
 	series, id := m.newSeries(c), uuid.New()
 	m.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, error_type, error_at)
@@ -881,7 +880,7 @@ func (m *matrix) brokenBook(c *testkit.Client) string {
 	return id.String()
 }
 
-// newBook is a book of its own that was never read.
+// newBook adds a book that was never read.
 func (m *matrix) newBook(c *testkit.Client) string {
 	id := m.brokenBook(c)
 	m.exec("update book set error_type = null, error_at = null where id = $1", id)
@@ -894,7 +893,7 @@ func (m *matrix) bucketLibrary(c *testkit.Client) string {
 	return id
 }
 
-// upload is one in parts, as library|upload.
+// upload starts an upload in parts, named library|upload.
 func (m *matrix) upload(c *testkit.Client) string {
 	library, id := m.bucketLibrary(c), uuid.NewString()
 	begun, err := m.s3.Store.BeginParts(m.t.Context(), "books", "Geheim/"+id+".cbz", "application/zip")

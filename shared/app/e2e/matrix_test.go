@@ -19,17 +19,17 @@ import (
 type matrix struct {
 	*system
 	book  book
-	known map[string]string // a user name by host
+	known map[string]string // user names, by host
 	n     int
 
 	tagged, someone, asker string // a sharing tag, a user and a plugin
 }
 
-// caller is a kind of caller with the expected status.
+// caller is a kind of caller with its expected statuses.
 type caller struct {
 	kind   string
 	client *testkit.Client
-	// wants is the status for an operation; success is that of its entry.
+	// wants returns the expected status of an operation. success is the status of its entry.
 	wants func(op *httpapi.Op, success int) int
 }
 
@@ -92,7 +92,7 @@ func (m *matrix) all() []*httpapi.Op {
 	return slices.Concat(m.system.api.Operations, m.system.media.Operations)
 }
 
-// call makes what the operation needs and calls it.
+// call prepares what the operation needs and calls it.
 func (m *matrix) call(op *httpapi.Op, e entry, c *testkit.Client, owner *testkit.Client) *testkit.Response {
 	name := ""
 	if e.name != nil {
@@ -102,7 +102,7 @@ func (m *matrix) call(op *httpapi.Op, e entry, c *testkit.Client, owner *testkit
 }
 
 func (m *matrix) callNamed(op *httpapi.Op, e entry, c *testkit.Client, name string) *testkit.Response {
-	name, second, _ := strings.Cut(name, "|") // of a thing inside a thing
+	name, second, _ := strings.Cut(name, "|") // a thing inside another one
 	if second == "" {
 		second = uuid.NewString()
 	}
@@ -146,13 +146,14 @@ func TestMatrix(t *testing.T) {
 			if want := c.wants(op, success(e)); r.Status != want {
 				t.Errorf("%s by %s: status %d, want %d: %.200s", op.ID, c.kind, r.Status, want, r.Body)
 			}
-			if r.Status >= 400 && r.Header.Get("Content-Type") != "application/json" && op.Media != "text/html" { // a page for people
+			// HTML operations return a page for people.
+			if r.Status >= 400 && r.Header.Get("Content-Type") != "application/json" && op.Media != "text/html" {
 				t.Errorf("%s by %s: an error as %s", op.ID, c.kind, r.Header.Get("Content-Type"))
 			}
 			if r.Status >= 400 && r.Header.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s by %s: a cache may keep the error %d", op.ID, c.kind, r.Status)
 			}
-			// Who may not use an operation does not learn what is wrong with the input.
+			// A caller without permission does not learn what is wrong with the input.
 			if want := c.wants(op, 0); e.body != nil && want != 0 {
 				broken := e
 				broken.body = value(`{"broken":`)
@@ -169,8 +170,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// Another tenant's administrator with this tenant's ids: 404 as for ids that nobody has, nothing of ours in any
-// answer, and not one of our rows changed.
+// Another tenant's administrator uses this tenant's ids: each operation returns 404 as for unknown ids, no response
+// contains anything of this tenant, and none of its rows change.
 func TestMatrixOtherTenant(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t)
@@ -195,7 +196,7 @@ func TestMatrixOtherTenant(t *testing.T) {
 		case e.name != nil && !e.shared:
 			want = 404
 		}
-		if op.ID == "updateSetting" || op.ID == "updateSettings" { // their own value, not ours
+		if op.ID == "updateSetting" || op.ID == "updateSettings" { // the caller's own value, not this tenant's
 			e.body = value(object{"value": "Theirs", "settings": object{"application.name": "Theirs"}})
 		}
 		r := m.callNamed(op, e, theirs, names[op.ID])
@@ -222,7 +223,7 @@ func TestMatrixOtherTenant(t *testing.T) {
 	}
 }
 
-// snapshot is a fingerprint of tenant one's rows, by table.
+// snapshot returns a fingerprint of tenant one's rows, by table.
 func (m *matrix) snapshot(t *testing.T) map[string]string {
 	t.Helper()
 	ctx, pool := context.Background(), m.DB.Owner.Pool()
@@ -258,7 +259,8 @@ func TestUnknownRoutes(t *testing.T) {
 	}
 }
 
-// Ids of another tenant in filters find nothing; together with the own ones, only the own.
+// Filters with another tenant's ids find nothing. Together with the caller's own ids they find only the caller's
+// things.
 func TestForeignIDsInFilters(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t)

@@ -6,7 +6,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// What a worker did of its own is what the api tells of it: a scan with its files, and the books that were analysed.
+// The api reports what a worker has done by itself: a scan with its files, and the books that were analysed.
 func TestFiguresOfTasks(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -34,7 +34,7 @@ func TestFiguresOfTasks(t *testing.T) {
 	}
 	points := admin.Do("GET", "/api/v1/metrics/tasks/history?granularity=day&taskType=scan_library", nil).Want(200).Map()["points"].([]any)
 	count := 0.0
-	for _, p := range points { // two, at midnight
+	for _, p := range points { // two points, at midnight
 		count += p.(map[string]any)["count"].(float64)
 	}
 	if count != 2 {
@@ -45,7 +45,7 @@ func TestFiguresOfTasks(t *testing.T) {
 		t.Errorf("after the tasks were deleted: %v", m)
 	}
 	admin.Do("GET", "/api/v1/libraries/"+library.String()+"/scan-status", nil).Want(404)
-	if st := s.scan(admin, library); st.Status != "completed" { // without any task of before
+	if st := s.scan(admin, library); st.Status != "completed" { // without any earlier task
 		t.Errorf("a scan afterwards: %+v", st)
 	}
 	if n := len(s.books(admin)); n != 3 {

@@ -19,7 +19,8 @@ func TestPostgresStops(t *testing.T) {
 	b := s.books(admin)["S/a.cbz"]
 	progress := "/api/v1/books/" + b.ID.String() + "/progress"
 	for name, down := range map[string]func(){"refuses": l.cut, "says nothing": func() { l.cut(); l.silence(t) }} {
-		// Somebody turns pages until one is refused, and goes on when told: no later write hides that one was lost.
+		// A client turns pages until a write is refused, and continues after a signal. A later write must not hide that one
+		// was lost.
 		var acknowledged, unsure atomic.Int64
 		refused, resume, written := make(chan bool), make(chan bool), make(chan bool)
 		go func() {
@@ -33,7 +34,7 @@ func TestPostgresStops(t *testing.T) {
 						return
 					}
 				case r.Status == 503 && r.Header.Get("Retry-After") != "":
-					unsure.Store(n) // it may have been stored, and only the answer lost
+					unsure.Store(n) // it may have been stored while only the response was lost
 					if !again {
 						close(refused)
 						<-resume
@@ -62,7 +63,7 @@ func TestPostgresStops(t *testing.T) {
 		if slowest >= 5*time.Second {
 			t.Errorf("%s: an answer took %s", name, slowest)
 		}
-		// A function that has only just started does not know yet whose host this is.
+		// A function that has just started does not know yet which tenant this host belongs to.
 		if a := s.fetch(t, s.Anonymous(t, "one"), "GET", "/api/v1/books"); a.Status != 401 && (programs == "" || a.Status != 503) {
 			t.Errorf("%s: a stranger: status %d", name, a.Status)
 		}
@@ -82,7 +83,8 @@ func TestPostgresStops(t *testing.T) {
 		testkit.Eventually(t, 20*time.Second, func() bool { return s.fetch(t, admin, "GET", "/api/v1/books").Status == 200 })
 		recovered := time.Since(began)
 		var p struct{ CurrentPage int64 }
-		testkit.Eventually(t, 20*time.Second, func() bool { // of several instances one may still wait before it asks the database again
+		// With several instances, one may still wait before it tries the database again.
+		testkit.Eventually(t, 20*time.Second, func() bool {
 			r := admin.Do("GET", progress, nil)
 			if r.Status == 200 {
 				r.JSON(&p)
@@ -116,7 +118,7 @@ func TestRedisStops(t *testing.T) {
 		for _, path := range []string{"/books", "/auth/me", "/books/" + b.ID.String() + "/pages/1", "/books/" + b.ID.String() + "/pages/1?width=20",
 			"/books/" + b.ID.String() + "/thumbnail", "/books/" + b.ID.String() + "/file"} {
 			took := time.Duration(math.MaxInt64)
-			for range 3 { // a busy machine is late for once
+			for range 3 { // a busy machine may be late once
 				began := time.Now()
 				s.fetch(t, admin, "GET", "/api/v1"+path).want(t, 200)
 				if took = min(took, time.Since(began)); took <= 3*time.Second {
@@ -137,7 +139,7 @@ func TestRedisStops(t *testing.T) {
 	if st := s.scan(admin, library); st.Status != "completed" {
 		t.Errorf("a scan without Redis: %+v", st)
 	}
-	l.silence(t) // it can be connected to, and never answers
+	l.silence(t) // accepts connections, but never answers
 	served("silent")
 	if st := s.scan(admin, library); st.Status != "completed" {
 		t.Errorf("a scan with a silent Redis: %+v", st)

@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// Whoever can put a symbolic link into a library's folder reads nothing outside of it by that, whatever names the link.
+// A symbolic link in a library's folder gives access to nothing outside of it, wherever its path is used.
 func TestLinkLeadsNobodyOut(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -52,7 +52,7 @@ func TestLinkLeadsNobodyOut(t *testing.T) {
 	scanned("?path=escape")
 	scanned("?path=escape/Secret")
 
-	// What took the place of a folder that was read is no other version of its books.
+	// A link in place of a folder that was read does not provide new versions of its books.
 	b := s.books(admin)["comics/S/1.cbz"]
 	if err := os.Rename(filepath.Join(s.folder, "comics/S"), filepath.Join(s.s3.Dir, "S")); err != nil {
 		t.Fatal(err)

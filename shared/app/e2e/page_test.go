@@ -41,8 +41,8 @@ func pageURL(b book, n int) string {
 	return "/api/v1/books/" + b.ID.String() + "/pages/" + strconv.Itoa(n)
 }
 
-// TestIndexOfAnotherVersion notes that a book's file has changed before it was read again: the places in the old file
-// are not looked for in the new one.
+// TestIndexOfAnotherVersion changes a book's file and records that, but does not analyse the book again. The positions
+// of the pages in the old file must not be used for the new one.
 func TestIndexOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -57,7 +57,7 @@ func TestIndexOfAnotherVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.exec("update book set size = $2, modified_at = $3, analyzed = false, revision = revision + 1 where id = $1", b.ID, info.Size(), info.ModTime().Truncate(time.Second))
-	reader := s.as("reader") // nothing is remembered for them
+	reader := s.as("reader") // for whom nothing is cached
 	for n := 1; n <= 3; n++ {
 		if a := s.fetch(t, reader, "GET", pageURL(b, n)); a.Status != 404 && a.Status != 409 {
 			t.Errorf("page %d: status %d", n, a.Status)
@@ -70,7 +70,7 @@ func TestPagesOfEveryArchive(t *testing.T) {
 	pagesOfEveryArchive(t, newSystem(t, links{}))
 }
 
-// The same through a pooler in transaction mode, where every transaction may get another connection.
+// The same behind a pooler in transaction mode, where every transaction may get another connection.
 func TestBehindPgbouncer(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{database: func(u string) string { return testkit.Pooler(t, u, 3) }})
@@ -86,7 +86,7 @@ func TestBehindPgbouncer(t *testing.T) {
 			}
 		}
 	}
-	// Many callers at once, each of whom must see the own tenant and progress alone.
+	// Many concurrent callers, each of whom must see only their own tenant and progress.
 	other := s.User(t, "two", "admin")
 	var wg sync.WaitGroup
 	for i := range 200 {
@@ -131,7 +131,7 @@ func pagesOfEveryArchive(t *testing.T, s *system) {
 	}
 }
 
-// checkPage asks for a page cold, warm, with and without gzip, and conditionally, and counts what that costs.
+// checkPage requests a page cold, warm, with and without gzip, and conditionally, and counts the requests to S3.
 func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want page) {
 	t.Helper()
 	at := fmt.Sprintf("%s page %d", b.Path, n)
@@ -193,8 +193,8 @@ func (s *system) checkPage(t *testing.T, c *testkit.Client, b book, n int, want 
 	}
 }
 
-// once returns how many GETs a page may cost that was requested at the given time: one. If Redis may have been late (it
-// has 20 ms to count a request), one more, because the operation is then started again.
+// once returns the number of GETs that a page requested at the given time may cost: one. If Redis may have been late
+// (it has 20 ms to count a request), it is two, because the operation is then started again.
 func once(began time.Time) int {
 	if time.Since(began) < 20*time.Millisecond {
 		return 1
@@ -202,7 +202,7 @@ func once(began time.Time) int {
 	return 2
 }
 
-// checkCost fails unless between least and most ranged GETs and nothing else reached S3.
+// checkCost fails unless the number of ranged GETs is between least and most, and S3 got no other requests.
 func (s *system) checkCost(t *testing.T, what string, least, most int) {
 	t.Helper()
 	all := s.s3.Counter.Reset()
@@ -217,7 +217,7 @@ func (s *system) checkCost(t *testing.T, what string, least, most int) {
 	}
 }
 
-// The range of a page holds its stored bytes, at most 512 more, and nothing of other pages.
+// The range of a page contains its stored bytes, at most 512 more, and nothing of other pages.
 func TestRangeIsThePageAlone(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -242,7 +242,7 @@ func TestRangeIsThePageAlone(t *testing.T) {
 	}
 }
 
-// Who asks for a page before the book is analysed gets it as soon as it is.
+// A page that is requested before the book is analysed is available as soon as the analysis is done.
 func TestPageBeforeAnalysis(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -251,13 +251,13 @@ func TestPageBeforeAnalysis(t *testing.T) {
 	admin := s.as("admin")
 	s.scan(admin, s.library(admin, "Books", ""))
 	b := s.books(admin)["S/a.cbz"]
-	s.exec("update page_index set file_size = file_size + 1") // it is of another version of the file
+	s.exec("update page_index set file_size = file_size + 1") // for another version of the file
 	s.fetch(t, reader, "GET", pageURL(b, 2)).problem(t, 404)
 	s.exec("update page_index set file_size = file_size - 1")
 	s.fetch(t, reader, "GET", pageURL(b, 2)).want(t, 200)
 }
 
-// A page of a library is shown until the library is deleted, and not a minute longer because it is remembered.
+// A page is shown until its library is deleted, and no longer, even if it is cached.
 func TestDeletedLibrary(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -275,7 +275,7 @@ func TestDeletedLibrary(t *testing.T) {
 	s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=150").problem(t, 404)
 }
 
-// A page whose content differs from the archive's directory is never sent completely: a small one is refused, the
+// A page whose content contradicts the archive's directory is never sent completely: a small one is refused, and the
 // response of a larger one is aborted.
 func TestDamagedPages(t *testing.T) {
 	t.Parallel()

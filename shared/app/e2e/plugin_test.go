@@ -21,8 +21,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
 
-// plugins is how the other functions reach the function plugin: as a server in this process, or the built program by
-// invocations, each tenant its own as with tenant isolation.
+// plugins returns how the other functions reach the function plugin: as a server in this process, or by invoking the
+// built program, with one function per tenant as with tenant isolation.
 func (s *system) plugins() plug.Config {
 	s.t.Helper()
 	command, _, err := pluginkit.Command()
@@ -49,7 +49,7 @@ func (s *system) plugins() plug.Config {
 	return plug.Config{Commands: c.Host.Commands, URL: srv.URL, Token: c.Token}
 }
 
-// lambdas answers invocations as the interface of Lambda does.
+// lambdas answers invocations like the Lambda API.
 type lambdas struct {
 	s      *system
 	config functions.Config
@@ -77,7 +77,7 @@ func (l *lambdas) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(out)
 }
 
-// of is the function of a tenant.
+// of returns a tenant's function.
 func (l *lambdas) of(tenant string) *lambdakit.Function {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (m *matrix) plugin(*testkit.Client) string {
 	return id.String()
 }
 
-// offeredPlugin adds a plugin of tenant one that users may enable, and whose service they sign in to.
+// offeredPlugin adds a plugin of tenant one that users may enable and whose service they sign in to.
 func (m *matrix) offeredPlugin(*testkit.Client) string {
 	return m.pluginForUsers(`"oauth": {"authorizationUrl": "https://example.org/authorize", "tokenUrl": "https://example.org/token", "pkce": true}, `)
 }
@@ -119,14 +119,14 @@ func (m *matrix) pluginForUsers(more string) string {
 	return id.String()
 }
 
-// userPlugin is a plugin that a user has enabled.
+// userPlugin adds a plugin that a user has enabled.
 func (m *matrix) userPlugin(c *testkit.Client) string {
 	id := m.pluginForUsers("")
 	m.exec("insert into user_plugin (tenant_id, id, account_id, plugin_id) select tenant_id, gen_random_uuid(), id, $2 from account where id = $1", c.ID, id)
 	return id
 }
 
-// recommended is what such a plugin recommends.
+// recommended returns a recommendation of such a plugin.
 func (m *matrix) recommended(c *testkit.Client) string {
 	id := m.userPlugin(c)
 	m.exec(`update user_plugin set recommended_at = now(), recommendations_task_id = id, recommendations = jsonb_build_array(jsonb_build_object('externalId', $1::text, 'title', 'Geheim', 'score', 0.5))
@@ -134,7 +134,7 @@ func (m *matrix) recommended(c *testkit.Client) string {
 	return id
 }
 
-// searchedSeries is the series and a plugin that would search for it.
+// searchedSeries returns the series and a plugin that would search for it.
 func (m *matrix) searchedSeries(c *testkit.Client) string { return m.theSeries(c) + "|" + m.plugin(c) }
 
 func (m *matrix) newPlugin(*testkit.Client) any {
@@ -146,7 +146,7 @@ func (m *matrix) newPlugin(*testkit.Client) any {
 	return object{"name": fmt.Sprint("p", m.n), "displayName": "New", "command": command, "args": args, "enabled": true}
 }
 
-// asked is what a plugin is asked for.
+// asked returns a request to a plugin.
 func (m *matrix) asked(*testkit.Client) any {
 	return object{"pluginId": m.asker, "externalId": "1"}
 }
@@ -180,7 +180,7 @@ func TestPluginFillsSeries(t *testing.T) {
 		t.Fatalf("%v", started)
 	}
 	var task object
-	testkit.Eventually(t, 30*time.Second, func() bool { // it has written before it has ended
+	testkit.Eventually(t, 30*time.Second, func() bool { // it writes before it ends
 		task = admin.Do("GET", "/api/v1/tasks?taskType=plugin_auto_match", nil).Want(200).Map()["data"].([]any)[0].(object)
 		return task["status"] == "completed"
 	})
@@ -190,7 +190,7 @@ func TestPluginFillsSeries(t *testing.T) {
 	}
 }
 
-// What a scan finds is asked about where the tenant wants that, and once.
+// Plugins are asked about series that a scan has found, once, and only if the tenant wants that.
 func TestNewSeriesAreAskedAbout(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -28,14 +28,14 @@ func (m *matrix) aliased(c *testkit.Client) string {
 	return m.theSeries(c) + "|" + id.String()
 }
 
-// releaseSource is one of a plugin of tenant one.
+// releaseSource adds a release source of one of tenant one's plugins.
 func (m *matrix) releaseSource(*testkit.Client) string {
 	id := uuid.New()
 	m.exec(`insert into release_source (tenant_id, id, plugin_id, name, display_name, kind) values ($1, $2::uuid, $3, $2::text, 'Geheim', 'api-feed')`, m.One, id, m.asker)
 	return id.String()
 }
 
-// release was announced of the matrix's series.
+// release adds a release for the matrix's series.
 func (m *matrix) release(c *testkit.Client) string {
 	id := uuid.New()
 	m.exec(`insert into release (tenant_id, id, source_id, series_id, external_release_id, payload_url, confidence, state, observed_at, language)
@@ -43,7 +43,7 @@ func (m *matrix) release(c *testkit.Client) string {
 	return id.String()
 }
 
-// releases names one that is there already.
+// releases names an existing release.
 func (m *matrix) releases(*testkit.Client) any {
 	var id uuid.UUID
 	if err := m.DB.Owner.Pool().QueryRow(context.Background(), "select coalesce((select id from release limit 1), gen_random_uuid())").Scan(&id); err != nil {
@@ -52,7 +52,7 @@ func (m *matrix) releases(*testkit.Client) any {
 	return object{"action": "dismiss", "ids": []uuid.UUID{id}}
 }
 
-// From a plugin that is enabled and names its source to what its poll has found of a series that is tracked.
+// From a plugin that is enabled and names its source, to the releases that its poll found for a tracked series.
 func TestReleasesAreAnnounced(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -16,7 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// size is what a picture measures; WebP by its own header.
+// size returns the dimensions of a picture. For WebP it reads the header.
 func size(t *testing.T, data []byte) (w, h int, format string) {
 	t.Helper()
 	if len(data) > 30 && string(data[8:12]) == "WEBP" && string(data[12:15]) == "VP8" {
@@ -35,7 +35,7 @@ func size(t *testing.T, data []byte) (w, h int, format string) {
 	return c.Width, c.Height, format
 }
 
-// buckets are how many requests went to the library and to the media bucket.
+// buckets returns the number of requests to the library and to the media bucket.
 func buckets(all []testkit.Request) (library, media int) {
 	for _, r := range all {
 		if strings.HasPrefix(r.Path, "/media/") {
@@ -93,7 +93,7 @@ func TestRenditions(t *testing.T) {
 			t.Errorf("%s: conditional %d after %v", c.query, again.Status, all)
 		}
 	}
-	// Widths on one step of the ladder are one rendition.
+	// Widths within one step of the ladder share a rendition.
 	one := s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=301").want(t, 200)
 	other := s.fetch(t, admin, "GET", pageURL(b, 1)+"?width=310").want(t, 200)
 	if one.Header.Get("ETag") != other.Header.Get("ETag") {
@@ -175,8 +175,8 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
-// A picture beside the books is the cover of their series: rendered by the scan, of the picture's own content, until it
-// is gone. What is no picture, or too large to be one, leaves the first book's.
+// A picture beside the books is the cover of their series until it is deleted. The scan renders it from the picture's
+// own content. A file that is not a picture, or is too large, leaves the first book's cover in place.
 func TestSeriesPicture(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -222,7 +222,8 @@ func TestSeriesPicture(t *testing.T) {
 		}
 	}
 	upload := admin.Do("POST", series+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 500, 1000, 4)}).Want(201).Map()
-	for range 2 { // rendered at the first request, to which no store is asked for the picture, and stored
+	// The first request renders the picture, without a request to a store for it, and stores the result.
+	for range 2 {
 		a := s.fetch(t, admin, "GET", series+"/thumbnail").want(t, 200)
 		if w, h, _ := size(t, a.Body); w != 200 || h != 400 {
 			t.Errorf("uploaded: %d x %d", w, h)

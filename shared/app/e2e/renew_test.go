@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// After a scan has found that a book's file changed or moved, cached data about it is invalid: whoever then sends a
-// request gets the current state, not the former page, "not modified", or an error.
+// After a scan has found that a book's file was changed or moved, cached data about it is invalid. Any later request
+// gets the current state, and not the former page, "not modified" or an error.
 func TestChangedFileIsServedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -13,7 +13,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A scan whose workers have died as often as it may be tried is failed by the scheduler, and who follows it hears that.
+// If workers die as often as a scan may be tried, the scheduler marks the scan as failed, and its listeners get the
+// event.
 func TestDeadScanIsTold(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -7,8 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The analysis does not inflate pages, so that it knows none of their sizes but the cover's. Who asks for them has them
-// read; a scan that finds nothing new leaves them as they are.
+// The analysis does not inflate pages, so it knows the size of the cover only. A request for the sizes has the pages
+// read. A scan that finds nothing new leaves the sizes as they are.
 func TestSizesOfPages(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

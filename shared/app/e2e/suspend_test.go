@@ -21,10 +21,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// obeyed is how long a suspension may take to be obeyed everywhere.
+// obeyed is the maximum time until a suspension takes effect everywhere.
 const obeyed = 10 * time.Second
 
-// operator is what functions/operator works with, beside the system.
+// operator is what functions/operator works with, for this system.
 func (s *system) operator(t testing.TB, redisURL string) func(args ...string) {
 	t.Helper()
 	options, err := redisconn.Options(redisURL)
@@ -43,8 +43,8 @@ func (s *system) operator(t testing.TB, redisURL string) func(args ...string) {
 	}
 }
 
-// A suspended tenant is refused by every operation, for every caller, with the same clear answer, from the next
-// request on; others notice nothing.
+// Every operation refuses a suspended tenant, for every caller, with the same clear response, from the next request on.
+// Other tenants notice nothing.
 func TestMatrixSuspended(t *testing.T) {
 	t.Parallel()
 	m := newMatrix(t)
@@ -52,13 +52,13 @@ func TestMatrixSuspended(t *testing.T) {
 	admin, theirs := m.as("admin"), m.User(t, "two", "admin")
 	callers := []*testkit.Client{admin, m.Key(t, admin), m.Anonymous(t, "one"), m.as("reader")}
 	names := map[string]string{}
-	for _, op := range m.all() { // before, so that each operation would succeed
+	for _, op := range m.all() { // first, so that each operation would succeed
 		if e := operations[op.ID]; e.name != nil {
 			names[op.ID] = e.name(m, admin)
 		}
 	}
 	page := "/api/v1/books/" + m.book.ID.String() + "/pages/1"
-	for range 2 { // index, permit, tenant and credential are remembered from here on
+	for range 2 { // index, permit, tenant and credential are cached from here on
 		m.fetch(t, admin, "GET", page).want(t, 200)
 		admin.Do("GET", "/api/v1/books", nil).Want(200)
 	}
@@ -86,7 +86,7 @@ func TestMatrixSuspended(t *testing.T) {
 	t.Logf("%d calls of %d operations were all 403", calls, len(m.all()))
 }
 
-// Without Redis nobody is told: processes look again by themselves in time.
+// Without Redis the processes get no event: they check again by themselves within their time.
 func TestSuspendedWithoutRedis(t *testing.T) {
 	t.Parallel()
 	var l *link
@@ -102,7 +102,7 @@ func TestSuspendedWithoutRedis(t *testing.T) {
 	t.Logf("refused after %s", time.Since(began))
 }
 
-// Streams of a suspended tenant are closed and cannot be opened again.
+// Streams of a suspended tenant are closed, and cannot be opened again.
 func TestSuspendedStreams(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -132,8 +132,8 @@ func TestSuspendedStreams(t *testing.T) {
 	}
 }
 
-// until reads a stream to a line, or to its end, within what a suspension may take: whether the line came, and whether
-// the stream goes on.
+// until reads a stream up to a line, or to its end, within the time of a suspension. It reports whether the line came
+// and whether the stream is still open.
 func until(stream <-chan string, line string) (heard, open bool) {
 	late := time.After(obeyed)
 	for {
@@ -148,7 +148,7 @@ func until(stream <-chan string, line string) (heard, open bool) {
 	}
 }
 
-// startRelay runs the relay before the system's api and says where.
+// startRelay runs the relay in front of the system's api and returns its address.
 func startRelay(t *testing.T, s *system) string {
 	t.Helper()
 	cfg, err := env.ParseAsWithOptions[relay.Config](env.Options{Environment: map[string]string{"API_URL": s.URL, "REDIS_URL": testkit.RedisURL(t)}})
@@ -190,7 +190,7 @@ func request(t *testing.T, base string, c *testkit.Client) *http.Request {
 	return req
 }
 
-// stream opens a stream of events and gives its lines; the channel is closed when it ends.
+// stream opens an event stream and sends its lines. The channel is closed when the stream ends.
 func (s *system) stream(t *testing.T, base string, c *testkit.Client) <-chan string {
 	t.Helper()
 	res, err := http.DefaultTransport.RoundTrip(request(t, base, c))

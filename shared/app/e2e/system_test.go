@@ -1,4 +1,4 @@
-// Package e2e_test drives the whole interface, as the functions wire it, against real services: the api and media
+// Package e2e_test drives the whole interface, wired as in the functions, against real services: the api and media
 // routers behind one address, the worker's own runner, Postgres as the restricted role, Redis, and S3.
 package e2e_test
 
@@ -35,32 +35,34 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// system is a whole Longbox with the tenants "one" and "two"; bucket "books" is tenant one's folder /books.
+// system is a complete Longbox with the tenants "one" and "two". The bucket "books" is tenant one's folder /books.
 type system struct {
 	*testkit.Server
 	t      testing.TB
 	s3     *testkit.S3
-	folder string       // what the bucket of books holds
-	queues queue.Config // of tasks where the tests run through the built functions, of objects where the store announces them
+	folder string // content of the bucket books
+	// Of tasks if the tests run through the built functions, of objects if the store sends notifications.
+	queues queue.Config
 	api    *httpapi.API
 	media  *httpapi.API
 	cdn    *testkit.CDN
 	config app.HTTPConfig
 	asks   plug.Config // the function plugin
 	seal   seal.Config
-	log    *log // of the built functions, where those answer
+	log    *log // of the built functions, if the tests run through them
 
 	toAPI, toMedia http.Handler
 }
 
-// links are the ways to the services where a test puts something in between.
+// links are the connections to services that a test can replace.
 type links struct {
 	database func(url string) string
 	redis    func(url string) string
-	connect  time.Duration      // DATABASE_CONNECT_TIMEOUT; many tests at once connect slowly, so that it is long by itself
-	cdn      bool               // delivery by the CDN
-	limited  bool               // requests beyond the limits are refused
-	store    *testkit.Announcer // has the bucket of books, and announces its objects to the worker
+	// DATABASE_CONNECT_TIMEOUT. Many concurrent tests connect slowly, so its default is long.
+	connect time.Duration
+	cdn     bool               // delivery by the CDN
+	limited bool               // requests beyond the limits are refused
+	store   *testkit.Announcer // has the bucket books, and notifies the worker of its objects
 }
 
 func newSystem(t testing.TB, l links) *system {
@@ -86,7 +88,7 @@ func newSystem(t testing.TB, l links) *system {
 	s.config = app.HTTPConfig{
 		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second, Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
 			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
-		HTTP:      httpapi.Config{RateLimit: l.limited}, // counted in any case: the answer holds the access generation
+		HTTP:      httpapi.Config{RateLimit: l.limited}, // counted in any case: the response contains the access generation
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},
 		PublicURL: "http://localhost",
 	}
@@ -123,14 +125,14 @@ func newSystem(t testing.TB, l links) *system {
 	return s
 }
 
-// collector takes what web clients measure.
+// collector receives the telemetry of web clients.
 func collector(t testing.TB) string {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
 
-// route sends a request to the function that has an operation for it, as the gateway does.
+// route sends a request to the function that has an operation for it, like the gateway.
 func (s *system) route(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
 	if method == http.MethodHead {
@@ -148,7 +150,7 @@ func (s *system) exec(sql string, args ...any) {
 	s.DB.Exec(s.t, sql, args...)
 }
 
-// library makes a library of the folder /books below sub through the interface.
+// library creates a library of the folder sub below /books through the interface.
 func (s *system) library(c *testkit.Client, name, sub string) uuid.UUID {
 	s.t.Helper()
 	var l struct{ ID uuid.UUID }
@@ -170,7 +172,7 @@ func (s *system) scan(c *testkit.Client, library uuid.UUID) scanStatus {
 	return s.scanOf(c, library, "")
 }
 
-// scanOf is scan with a query, of a part of the library.
+// scanOf is scan with a query, for a part of the library.
 func (s *system) scanOf(c *testkit.Client, library uuid.UUID, query string) scanStatus {
 	s.t.Helper()
 	c.Do("POST", "/api/v1/libraries/"+library.String()+"/scan"+query, nil).Want(200)
@@ -229,7 +231,7 @@ type list[T any] struct {
 	Total int64
 }
 
-// books are the books that the caller sees, by path below /books.
+// books returns the books that the caller sees, by path below /books.
 func (s *system) books(c *testkit.Client) map[string]book {
 	s.t.Helper()
 	var page list[book]
@@ -245,7 +247,7 @@ func (s *system) books(c *testkit.Client) map[string]book {
 	return out
 }
 
-// plain never asks for compression by itself and never undoes it, so that tests see what was sent.
+// plain neither requests compression nor undoes it, so that tests see what was sent.
 var plain = &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 16}
 
 type answer struct {
@@ -255,7 +257,7 @@ type answer struct {
 	Body   []byte
 }
 
-// fetch sends a request as the client with header lines "Name: value".
+// fetch sends a request as the client, with header lines "Name: value".
 func (s *system) fetch(t testing.TB, c *testkit.Client, method, path string, header ...string) answer {
 	t.Helper()
 	req, err := http.NewRequest(method, s.URL+path, nil)
@@ -278,7 +280,7 @@ func (s *system) fetch(t testing.TB, c *testkit.Client, method, path string, hea
 	return answer{res.StatusCode, res.Header, res.ContentLength, body}
 }
 
-// want fails the test unless the status is the given one.
+// want fails the test unless the status is as given.
 func (a answer) want(t testing.TB, status int) answer {
 	t.Helper()
 	if a.Status != status {
@@ -287,7 +289,7 @@ func (a answer) want(t testing.TB, status int) answer {
 	return a
 }
 
-// problem checks that an answer is the one error shape with the given status.
+// problem checks that a response is an error in the common form with the given status.
 func (a answer) problem(t testing.TB, status int) {
 	t.Helper()
 	var p struct{ Error, Message string }

@@ -124,7 +124,7 @@ func TestRoundTrips(t *testing.T) {
 		{reader, "GET", "/opds/collections/" + shelf, "", 1},
 		{reader, "GET", "/opds/search?q=t", "", 1},
 		{reader, "GET", "/opds/books/" + id + "/pages", "", 1},
-		{reader, "GET", "/opds/books/" + other.ID.String() + "/pages/2", "", 2}, // the second is progress
+		{reader, "GET", "/opds/books/" + other.ID.String() + "/pages/2", "", 2}, // the second writes progress
 		{reader, "GET", "/komga/api/v1/series?search=s&library_id=" + library, "", 1},
 		{reader, "GET", "/komga/api/v1/series/" + series, "", 1},
 		{reader, "GET", "/komga/api/v1/series/" + series + "/books?unpaged=true", "", 1},
@@ -178,7 +178,7 @@ func TestRoundTrips(t *testing.T) {
 		{admin, "PATCH", "/books/" + id + "/metadata", `{"summary":"s"}`, 2},
 		{admin, "PATCH", "/series/" + series + "/metadata", `{"summary":"s"}`, 2},
 		{admin, "PUT", "/series/" + series + "/metadata/locks", `{"summary":true}`, 2},
-		// Where tasks travel by a queue, the second asks which are to be sent.
+		// If tasks travel through a queue, the second round trip selects the tasks to send.
 		{admin, "POST", "/books/" + id + "/analyze", "", 2},
 		{admin, "POST", "/books/bulk/analyze", `{"bookIds":["` + id + `"],"force":true}`, 2},
 		{admin, "POST", "/series/" + series + "/analyze", "", 2},
@@ -209,7 +209,7 @@ func TestRoundTrips(t *testing.T) {
 			t.Errorf("%s %s: %v round trips, want 1 to %d", c.method, c.path, got, c.most)
 		}
 	}
-	// Two functions ask once in five seconds; that each request does would be some two hundred.
+	// Two functions query once in five seconds. If each request did so, it would be about two hundred queries.
 	if n, most := l.others.Load()-kept, 4+3*int64(time.Since(began)/time.Second); n > most {
 		t.Errorf("the programs asked %d times for what they remember, want at most %d", n, most)
 	}
@@ -218,11 +218,11 @@ func TestRoundTrips(t *testing.T) {
 	for n := range 6 {
 		warm = append(warm, l.cost(func() { s.fetch(t, reader, "GET", pageURL(other, 1+n%3)).want(t, 200) }))
 	}
-	// A busy machine may answer for Redis too late once, and then nothing remembered is used.
+	// On a busy machine Redis may answer too late once, and then no cached data is used.
 	if slices.Min(warm) != 0 || slices.Max(warm) > 1 || warm[5] != 0 && warm[4] != 0 {
 		t.Errorf("warm pages cost %v round trips, want none", warm)
 	}
-	// Statements are known, the index is not remembered.
+	// The statements are known, but the index is not cached.
 	if got := l.cost(func() { s.fetch(t, reader, "GET", pageURL(b, 1)).want(t, 200) }); got != 1 {
 		t.Errorf("a page of a book not seen yet: %d round trips, want 1", got)
 	}

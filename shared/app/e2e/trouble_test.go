@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// read sends a GET request as the client. whole is false when the answer's body ended before its end.
+// read sends a GET request as the client. whole is false if the body of the response ended early.
 func (s *system) read(t testing.TB, c *testkit.Client, path string) (a answer, whole bool) {
 	t.Helper()
 	req, err := http.NewRequest("GET", s.URL+path, nil)
@@ -39,7 +39,7 @@ func (s *system) read(t testing.TB, c *testkit.Client, path string) (a answer, w
 	return answer{res.StatusCode, res.Header, res.ContentLength, body}, err == nil
 }
 
-// analyses counts the tasks that analyse a book by itself.
+// analyses returns the number of tasks that analyse a single book.
 func (s *system) analyses(t testing.TB, book uuid.UUID, where string) (n int) {
 	t.Helper()
 	err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*) from task where type = 'analyze_book' and book_id = $1 and tenant_id = $2 and "+where,
@@ -50,8 +50,8 @@ func (s *system) analyses(t testing.TB, book uuid.UUID, where string) (n int) {
 	return n
 }
 
-// Files that change behind our back: a reader is told so, gets no bytes of another version, and the book is analysed
-// anew.
+// If a file changes unexpectedly, a reader gets an error and no bytes of another version, and the book is analysed
+// again.
 func TestFileChangesUnderUs(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -61,7 +61,7 @@ func TestFileChangesUnderUs(t *testing.T) {
 		name   string
 		status int
 		change func(path string) error
-		pages  int // afterwards; 0: none can be read
+		pages  int // afterwards; 0 if none can be read
 	}{
 		{"replaced", 409, func(p string) error { return os.WriteFile(p, other, 0o644) }, 5},
 		{"deleted", 404, os.Remove, 0},
@@ -90,7 +90,7 @@ func TestFileChangesUnderUs(t *testing.T) {
 			if form == "file" {
 				path = "/api/v1/books/" + b.ID.String() + "/file"
 			} else if form == "" {
-				s.fetch(t, reader, "GET", path).want(t, 200) // it is remembered from here on
+				s.fetch(t, reader, "GET", path).want(t, 200) // cached from here on
 			}
 			if err := c.change(filepath.Join(s.folder, "S", name+".cbz")); err != nil {
 				t.Fatal(err)
@@ -130,8 +130,8 @@ func TestFileChangesUnderUs(t *testing.T) {
 	}
 }
 
-// bigPage is a page of 30 MB: half of it is more than connections hold for a reader that has stopped, so that the store
-// cannot have sent it when the file is cut there.
+// bigPage returns a page of 30 MB. Half of it is more than the connections buffer for a reader that has stopped, so the
+// store cannot have sent that half when the file is truncated there.
 func bigPage(t testing.TB) []byte {
 	return append(testkit.JPEG(t, 40, 60, 1), bytes.Repeat([]byte("padding behind the image\n"), 1_200_000)...)
 }
@@ -195,20 +195,20 @@ func TestFileChangesWhileSent(t *testing.T) {
 	}
 }
 
-// The store refuses three reads of ten, is slow at times, and closes connections. Every response is complete, aborted,
-// or 503. A read is tried three times at most, and nothing is left behind. Not parallel: it counts goroutines and
+// The store refuses three of ten reads, is slow at times, and closes connections. Every response is complete, aborted,
+// or 503. A read is tried at most three times, and nothing is left behind. Not parallel: it counts goroutines and
 // files.
 func TestStoreTrouble(t *testing.T) {
 	s := newSystem(t, links{})
 	admin := s.as("admin")
 	const pages, readers = 48, 16
-	const spike = 2 * time.Second // of one try in 200
+	const spike = 2 * time.Second // for one try in 200
 	var files []testkit.File
 	for i := range pages {
 		files = append(files, testkit.File{Name: fmt.Sprintf("%02d.jpg", i+1), Data: append(testkit.JPEG(t, 60, 90, i), bytes.Repeat([]byte{byte(i)}, 20_000)...)})
 	}
 	comic := testkit.Zip(t, files...)
-	starts := make([]int, pages) // of the pages in the file
+	starts := make([]int, pages) // of the pages within the file
 	for i, f := range files {
 		starts[i] = bytes.Index(comic, f.Data)
 	}
@@ -217,7 +217,7 @@ func TestStoreTrouble(t *testing.T) {
 	b := s.books(admin)["S/a.cbz"]
 	var seeded sync.Mutex
 	dice := rand.New(rand.NewPCG(1, 2))
-	var tries [pages]int // of the read under way: nobody else asks for the same page
+	var tries [pages]int // of the current read: nobody else requests the same page
 	meddle := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		var from int
 		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err != nil {
@@ -248,7 +248,8 @@ func TestStoreTrouble(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	}
-	// again counts the reads with more tries than allowed: Redis was late, and an Early operation was started again.
+	// again counts the reads with more tries than allowed. They happen if Redis was late and an Early operation was
+	// started again.
 	run := func(requests int) (whole, aborted, refused, most, again int, times []time.Duration) {
 		var next atomic.Int64
 		var all sync.WaitGroup
@@ -256,7 +257,7 @@ func TestStoreTrouble(t *testing.T) {
 		for reader := range readers {
 			all.Go(func() {
 				for next.Add(1) <= int64(requests) {
-					n := 1 + reader + readers*rand.IntN(pages/readers) // nobody else's
+					n := 1 + reader + readers*rand.IntN(pages/readers) // a page that nobody else requests
 					seeded.Lock()
 					tries[n-1] = 0
 					seeded.Unlock()
@@ -315,20 +316,20 @@ func TestStoreTrouble(t *testing.T) {
 	if whole < requests*3/4 || aborted == 0 || refused == 0 || most != 3 || again > requests/100 {
 		t.Error("the trouble did not reach the reads, or too much of it")
 	}
-	// Between its tries a read waits 0.3 s; hardly one is slow in more than one of them. The rest is for a busy machine.
+	// Between its tries a read waits 0.3 s, and hardly any read is slow in more than one try. The rest is allowance for a
+	// busy machine.
 	if slow > 300*time.Millisecond+spike+2*time.Second || slowest > 3*spike+10*time.Second {
 		t.Errorf("99 of 100 answers took %s, the slowest %s", slow, slowest)
 	}
 	var g1, f1 int // of this process, which is all of Longbox unless the functions run
-	// Connections that each reader has left idle, with two goroutines at either end, may be there, and none for each
-	// request.
+	// There may be idle connections of each reader, with two goroutines at either end, but none for each request.
 	const idle = 4 * readers
 	testkit.Eventually(t, 10*time.Second, func() bool { g1, f1 = measure(); return g1 <= g0+idle && f1 <= f0+idle })
 	t.Logf("goroutines %d, then %d; open files %d, then %d", g0, g1, f0, f1)
 }
 
-// A file that the store archives after it was read is there, but must be restored: no reader is told to try again
-// shortly.
+// A file that the store has archived after it was read still exists, but must be restored. Readers are not told to try
+// again shortly.
 func TestArchivedFileIsNotRead(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})

@@ -15,8 +15,8 @@ import (
 const novelNav = `<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><nav epub:type="toc"><ol>
 	<li><a href="text/eins%20ä.xhtml">One</a><ol><li><a href="text/eins%20ä.xhtml#p2">Part</a></li></ol></li><li><a href="text/two.xhtml">Two</a></li></ol></nav></body></html>`
 
-// novel is an EPUB with all that one is made of: deflated and stored files, a name that must be escaped, a table of
-// contents.
+// novel returns an EPUB with everything that an EPUB can have: deflated and stored files, a name that must be escaped,
+// a table of contents.
 func novel(t *testing.T) (file []byte, within map[string][]byte) {
 	t.Helper()
 	within = map[string][]byte{
@@ -58,7 +58,7 @@ type webpub struct {
 	Links, Images, ReadingOrder, Resources, TOC, Landmarks, PageList []webpubLink
 }
 
-// A reader of e-books takes an EPUB apart by its manifest, one of comics a CBZ page by page.
+// A reader of e-books reads an EPUB by its manifest, and a reader of comics reads a CBZ page by page.
 func TestWebPublications(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -73,7 +73,7 @@ func TestWebPublications(t *testing.T) {
 	at := func(name string) string { return "/komga/api/v1/books/" + books[name].ID.String() }
 	one := at("Saga/Novel.epub")
 
-	// fetch follows an address of the manifest.
+	// fetch requests an address of the manifest.
 	fetch := func(c *testkit.Client, href string) *testkit.Response {
 		u, err := url.Parse(href)
 		if err != nil || u.Host == "" || !strings.HasPrefix(u.Path, "/komga/api/v1/books/") {
@@ -86,7 +86,7 @@ func TestWebPublications(t *testing.T) {
 		reader.Do("GET", one+"/resource/OPS/"+name, nil).Want(200)
 		most := 1
 		if n == 0 {
-			most = 2 // the archive's directory is remembered from then on
+			most = 2 // the archive's directory is cached from then on
 		}
 		s.checkCost(t, name, most, most)
 	}
@@ -131,7 +131,7 @@ func TestWebPublications(t *testing.T) {
 		t.Errorf("not in the manifest: %d files", len(within))
 	}
 
-	// What a browser has already is not sent again, and packed text is passed on packed.
+	// Content that a browser already has is not sent again, and compressed text is sent compressed.
 	first := one + "/resource/OPS/text/eins%20%C3%A4.xhtml"
 	with := func(name, value string) *testkit.Client {
 		c := *reader
@@ -154,7 +154,7 @@ func TestWebPublications(t *testing.T) {
 	if h := with("Accept-Encoding", "identity").Do("HEAD", first, nil).Want(200); len(h.Body) > 0 || h.Header.Get("ETag") != plain.Header.Get("ETag") {
 		t.Errorf("HEAD: %v", h.Header)
 	}
-	reader.Do("GET", one+"/resource/ops/picture.JPG", nil).Want(200) // as books name their files
+	reader.Do("GET", one+"/resource/ops/picture.JPG", nil).Want(200) // books do not always use the same case
 	for _, none := range []string{"/resource/OPS/none.css", "/resource/OPS", "/resource/../OPS/style.css", "/resource/%2e%2e/x", "/resource/"} {
 		reader.Do("GET", one+none, nil).Want(404)
 	}
@@ -176,7 +176,7 @@ func TestWebPublications(t *testing.T) {
 		t.Errorf("positions: %+v", list)
 	}
 
-	// A comic by its pages.
+	// A comic, by its pages.
 	comic := at("Manga/Comic 1.cbz")
 	var pages webpub
 	r = reader.Do("GET", comic+"/manifest", nil).Want(200)
@@ -205,7 +205,7 @@ func TestWebPublications(t *testing.T) {
 		reader.Do("GET", "/other"+strings.TrimPrefix(one, "/komga")+path, nil).Want(404)
 		reader.Do("GET", strings.TrimPrefix(one, "/komga")+path, nil).Want(404)
 	}
-	// The prefix of another tenant, and a book that sharing tags hide.
+	// Another tenant's prefix, and a book that sharing tags hide.
 	s.exec("insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.Two)
 	s.User(t, "two", "admin").Do("GET", one+"/resource/OPS/style.css", nil).Want(404)
 	s.exec("insert into sharing_tag (tenant_id, id, name) values ($1, '00000000-0000-0000-0000-0000000000a1', 'for some')", s.One)
