@@ -16,20 +16,21 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// move is what became of the books of one library that their metadata put into another series.
+// move describes the books of one library that moved to another series because of their metadata.
 type move struct {
 	library uuid.UUID
-	from    []uuid.UUID // the series they were in
+	from    []uuid.UUID // the series that the books were in
 	created []uuid.UUID // new series
 	books   []written
-	renamed []renamed   // series that go on in the place of new ones
-	back    []written   // books that had gone to those new ones in batches before
-	emptied []uuid.UUID // series without a book, removed
+	renamed []renamed   // series that continue in place of new ones
+	back    []written   // books that moved to those new ones in earlier batches
+	emptied []uuid.UUID // series without books that were removed
 }
 
-// queueMoves moves books to the series that their metadata names, except books that have changed since they were read,
-// and adds missing series. A series whose books all got the same new name is renamed. Emptied series are deleted if the
-// setting purge.purge_empty_series allows it; what people have given them goes to the new ones.
+// queueMoves moves books to the series that their metadata names, and adds missing series. It leaves out books that
+// have changed since they were read. If all books of a series get the same new name, the series is renamed. Emptied
+// series are deleted if the setting purge.purge_empty_series allows it; what people have given them moves to the new
+// series.
 func queueMoves(b *pgx.Batch, scanID *uuid.UUID, found []analyzed) ([]*move, error) {
 	books := map[uuid.UUID][]analyzed{}
 	for _, a := range found {
@@ -73,7 +74,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision and k.series_id <> s.id
 		returning k.id, k.series_id, k.revision`, m.library, ids, revisions, paths)
 	queueAdded(b, scanID, added, &m.created)
-	// The heir of a series that has no book left is the new one that most of its books went to, now or before.
+	// The heir of a series without books is the new series that most of its books went to, now or before.
 	b.Queue(`update series s set heir = p.heir from (
 		  select distinct on (k.left_series_id) k.left_series_id as id, k.series_id as heir, min(k.left_at) as since from book k
 		  where k.tenant_id = app.tenant() and k.left_series_id = any($3) and k.series_id <> k.left_series_id
@@ -83,8 +84,8 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		  and not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = s.id)
 		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)
 		  and not exists (select from series h where h.tenant_id = app.tenant() and h.id = s.heir)`, m.library, scanID, m.from)
-	// A series whose books, all that it had, name one new series now is that one: somebody has corrected its name. Not
-	// where most books of the new one are from elsewhere.
+	// If all books that a series had now name one new series, that series is the same one under a corrected name. This
+	// does not apply if most books of the new series come from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (
 		  select distinct u.left_series as id, k.series_id as was, x.since from (select app.follow_since($1, $2) as since) x
 		    cross join unnest($3::uuid[], $4::uuid[]) as u(id, left_series)
@@ -106,7 +107,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 	return nil
 }
 
-// moveEvents are what listeners are told of the series.
+// moveEvents returns the events about the series.
 func moveEvents(moves []*move) (out []events.Event) {
 	for _, m := range moves {
 		for _, id := range m.created {
@@ -129,9 +130,9 @@ func moveEvents(moves []*move) (out []events.Event) {
 	return out
 }
 
-// unsettled are the series, by library, in which books stand otherwise than before: those that books have come to or
-// left; where titles are made of positions, those in which books were analysed or that files have moved between; and
-// without a scan, which looks after its own, all of them.
+// unsettled returns, by library, the series whose books changed position: series that books have joined or left; if
+// titles are made of positions, also series in which books were analysed or between which files moved; and without a
+// scan, which handles its own series, all of them.
 func unsettled(found []analyzed, sets map[uuid.UUID]*strategy.Set, moves []*move, moved []follow.Book, alone bool) map[uuid.UUID][]uuid.UUID {
 	out := map[uuid.UUID][]uuid.UUID{}
 	for _, m := range moves {

@@ -15,7 +15,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
-// knownSidecar is a sidecar as the database has it.
+// knownSidecar is a sidecar as stored in the database.
 type knownSidecar struct {
 	Key      string    `db:"key"`
 	Size     int64     `db:"size"`
@@ -26,20 +26,20 @@ type knownSidecar struct {
 
 const knownSidecarColumns = "key, size, etag, modified_at, seen_at"
 
-// sidecarChange is a sidecar that is new or has another content.
+// sidecarChange is a new sidecar, or one with different content.
 type sidecarChange struct {
 	Object      blob.Object // with the key below the library's prefix
 	Kind, About string
-	Seen        time.Time // when the store was asked
+	Seen        time.Time // when the store was listed
 }
 
-// lostSidecar is a sidecar that is not there any more, and when the store was asked.
+// lostSidecar is a sidecar that no longer exists, with the time when the store was listed.
 type lostSidecar struct {
 	Key  string
 	Seen time.Time
 }
 
-// differSidecars compares objects with the sidecars of the same keys, both in the order of their keys.
+// differSidecars compares objects with the known sidecars of the same range. Both are sorted by key.
 func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time.Time) (changes []sidecarChange, lost []lostSidecar) {
 	gone := func(k knownSidecar) {
 		if !k.Seen.After(seen) {
@@ -72,8 +72,7 @@ func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time
 	return changes, lost
 }
 
-// queueSidecars writes sidecars as the store has them, each with a version of its own, and adds the tasks that take
-// them in.
+// queueSidecars stores sidecars as the store has them, each with its own version, and adds the tasks that apply them.
 func (s *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
 	if len(changes) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func (s *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
 	return s.queueTakeIn(b, keys)
 }
 
-// queueLost removes sidecars that are gone and adds the tasks that take back what they said.
+// queueLost removes sidecars that no longer exist, and adds the tasks that undo what they said.
 func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 	if len(lost) == 0 {
 		return nil
@@ -109,7 +108,7 @@ func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 	return s.queueTakeIn(b, keys)
 }
 
-// queueTakeIn adds the tasks that take in sidecars.
+// queueTakeIn adds the tasks that apply sidecars.
 func (s *run) queueTakeIn(b *pgx.Batch, keys []string) error {
 	var tasks []analyzeParams
 	for part := range slices.Chunk(keys, analyzeBatch) {
@@ -118,7 +117,7 @@ func (s *run) queueTakeIn(b *pgx.Batch, keys []string) error {
 	return s.queueTasks(b, tasks)
 }
 
-// deleteLost removes the sidecars that are gone, batch by batch.
+// deleteLost removes sidecars that no longer exist, batch by batch.
 func (s *run) deleteLost(ctx context.Context) error {
 	for len(s.at.Lost) > 0 {
 		part := s.at.Lost[:min(len(s.at.Lost), writeBatch)]
@@ -139,22 +138,22 @@ func (s *run) deleteLost(ctx context.Context) error {
 	return nil
 }
 
-// lastWhole is in SQL when the last scan of the whole library $1 that was completed was asked for; -infinity where none
-// was.
+// lastWhole is the SQL for the time when the last completed scan of the whole library $1 was requested, or -infinity if
+// there was none.
 const lastWhole = `coalesce((select max(c.created_at) from scan f join task c on c.tenant_id = f.tenant_id and c.id = f.id
 	where f.tenant_id = app.tenant() and f.library_id = $1 and c.status = 'completed' and coalesce(c.params ->> 'path', '') = ''), '-infinity')`
 
-// leftUndone tells whether a scan, or a task that takes in sidecars, may have ended without doing all that it was to,
-// since the last scan of the whole library that was completed; or whether this one has begun before. What they have
-// changed is in the tables all the same, so that no listing finds it again.
+// leftUndone reports whether work may be left from earlier tasks. This is so if a scan, or a task that applies
+// sidecars, was cancelled or failed since the last completed scan of the whole library, or if this scan has started
+// before. What these have changed is already in the tables, so no listing finds it again.
 const leftUndone = `select exists (select from scan where tenant_id = app.tenant() and id = $2
 	and books_created + books_updated + books_deleted + books_restored + books_moved > 0)
 	or exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')
 	and t.status in ('cancelled', 'failed') and t.created_at >= ` + lastWhole + ")"
 
-// catchUp takes in the sidecars whose tasks were cancelled or failed: those that were not read, or not for all of their
-// books, and those that are gone while a book was read with them or a series is described by them. The series of the
-// books that were written since count as touched.
+// catchUp applies the sidecars whose tasks were cancelled or failed. These are sidecars that were not read, or not for
+// all of their books, and sidecars that no longer exist although a book was read with them or they describe a series.
+// The series of all books written since then count as touched.
 func (s *run) catchUp(ctx context.Context) error {
 	if !s.at.CatchUp {
 		return nil
@@ -196,7 +195,7 @@ func (s *run) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// sidecarsIn reads the sidecars of a range of keys below the library's prefix; "" is no bound.
+// sidecarsIn reads the sidecars of a range of keys below the library's prefix. An empty bound means no bound.
 func (s *run) sidecarsIn(b *pgx.Batch, from, to string, out *[]knownSidecar) {
 	db.All(b, out, "select "+knownSidecarColumns+` from sidecar
 		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
