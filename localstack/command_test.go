@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// site is a folder that programs and data of one test live in. Other users may enter it, as a started-as-root system
-// runs as one of them.
+// site is a folder for the programs and data of one test. Other users may enter it, because a system started as root
+// runs as another user.
 type site struct{ dir, programs, data string }
 
-// newSite lays out the test binary as every program, in a folder of the given mode.
+// newSite copies the test binary as every program into a folder with the given mode.
 func newSite(t *testing.T, mode os.FileMode) site {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "longbox-test-")
@@ -43,8 +43,8 @@ func newSite(t *testing.T, mode os.FileMode) site {
 	return s
 }
 
-// copySelf leaves the writing to another process: a file that this one writes would be open in whatever a parallel test
-// is starting just then, and could not be run.
+// copySelf has another process write the copy. If this process wrote it, a program that a parallel test starts at that
+// moment would have the file open, and the copy could not be executed.
 func copySelf(t *testing.T, to string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -56,7 +56,7 @@ func copySelf(t *testing.T, to string) {
 	}
 }
 
-// command is one running localstack.
+// command is a running localstack.
 type command struct {
 	cmd   *exec.Cmd
 	url   string
@@ -66,7 +66,7 @@ type command struct {
 	out strings.Builder
 }
 
-// begin runs localstack on a site.
+// begin starts localstack on a site.
 func begin(t *testing.T, s site, env ...string) *command {
 	t.Helper()
 	tools, err := filepath.Abs("../.tools/bin")
@@ -162,7 +162,7 @@ func (c *command) ask(path string) (got told, err error) {
 	return got, json.NewDecoder(res.Body).Decode(&got)
 }
 
-// children reads the processes that localstack remembers.
+// children reads the list of processes that localstack keeps.
 func children(t *testing.T, s site) map[string]struct {
 	PID int `json:"pid"`
 } {

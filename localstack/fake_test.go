@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The test binary is also every program of the system: its name says which. The functions are small stand-ins that
-// tell what they were given; everything around them is real.
+// The test binary is also every program of the system, selected by its file name. The functions are small stand-ins
+// that report what they were given. Everything around them is real.
 func TestMain(m *testing.M) {
 	switch name := filepath.Base(os.Args[0]); name {
 	case "localstack":
@@ -37,7 +37,7 @@ func fail(err error) {
 	}
 }
 
-// broken tells a stand-in to fail: a file named after it beside the programs.
+// broken reports whether a stand-in must fail: then a file named after it is beside the programs.
 func broken(name string) bool {
 	self, err := os.Executable()
 	if err != nil {
@@ -68,7 +68,7 @@ func fakeMigrate() error {
 	return err
 }
 
-// told is what a stand-in answers to any request.
+// told is the response of a stand-in to any request.
 type told struct {
 	Name   string
 	PID    int
@@ -78,7 +78,7 @@ type told struct {
 	Env    map[string]string
 }
 
-// names are the variables of the interface between localstack and the functions.
+// names are the variables that localstack sets for the functions.
 var names = []string{"LISTEN_ADDR", "DATABASE_URL", "DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT",
 	"LIBRARY_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
 	"AUTH_SIGNING_KEY", "PUBLIC_URL", "TRUSTED_PROXIES", "SINGLE_TENANT", "LIBRARY_ROOTS", "API_URL", "PDF_CACHE_DIR",

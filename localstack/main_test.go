@@ -87,7 +87,7 @@ func TestStartUseStopStart(t *testing.T) {
 	}
 }
 
-// checkOperator reads the settings of the operator as make operator does: the same as the functions have.
+// checkOperator reads the operator's settings as make operator does. They must equal those of the functions.
 func checkOperator(t *testing.T, s site, env map[string]string) {
 	t.Helper()
 	file := filepath.Join(s.data, "operator.env")
@@ -107,7 +107,7 @@ func TestStartAfterKill(t *testing.T) {
 	t.Parallel()
 	mode := os.FileMode(0o755)
 	if account.CanReadAll() || os.Geteuid() != 0 {
-		mode = 0o700 // A clone below a folder like /root, closed to the user that the children run as.
+		mode = 0o700 // Like a clone below /root, which the user of the children cannot enter.
 	}
 	s := newSite(t, mode)
 	c := start(t, s)
@@ -130,7 +130,8 @@ func TestStartAfterKill(t *testing.T) {
 	if !strings.Contains(env["LIBRARY_ROOTS"], filepath.Join(s.data, "sample")+"=sample-") {
 		t.Errorf("no sample library without LIBRARY: %s", env["LIBRARY_ROOTS"])
 	}
-	// A terminal that closes ends it as orderly as Ctrl-C. Under nohup nothing hears of that.
+	// If the terminal closes, localstack ends in the same orderly way as after Ctrl-C. Under nohup it does not notice
+	// that.
 	hangUp := syscall.SIGHUP
 	if signal.Ignored(hangUp) {
 		hangUp = syscall.SIGINT
@@ -146,7 +147,7 @@ func TestStartAfterKill(t *testing.T) {
 	}
 }
 
-// A loss of power leaves a file of Redis that ends in zeros, or one that is damaged otherwise.
+// After a power loss, a file of Redis may end in zeros or be damaged in another way.
 func TestStartWithDamagedRedis(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, 0o755)
@@ -198,7 +199,7 @@ func TestOneLineSaysWhatToDo(t *testing.T) {
 		{"function dies", breakProgram("worker"), nil, []string{"worker ended at start (exit status 1)", "out of tea", "worker.log"}},
 	}
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { // One after the other: they share the site.
+		t.Run(c.name, func(t *testing.T) { // Not parallel: the cases share the site.
 			if c.prepare != nil {
 				c.prepare(t)
 			}
@@ -233,7 +234,7 @@ func writeBooks(t *testing.T, dir string) {
 	}
 }
 
-// snapshot notes everything about the files of a folder but when they were read.
+// snapshot records everything about a folder's files except when they were read.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -269,10 +270,10 @@ func checkRoutes(t *testing.T, c *command) {
 	}
 }
 
-// given is what the programs are given, each with no secret that it has no use for.
+// given returns api's variables, and checks that no program gets a secret that it does not need.
 func given(t *testing.T, c *command, s site) map[string]string {
 	t.Helper()
-	env := c.get(t, "/health").Env // of api
+	env := c.get(t, "/health").Env // variables of api
 	const system, key, token, sealing = "DATABASE_SYSTEM_URL", "AUTH_SIGNING_KEY", "PLUGIN_TOKEN", "CREDENTIALS_KEY"
 	for program, needless := range map[string][]string{"api": {system}, "media": {system, token, sealing}, "worker": {key}, "scheduler": {key, token, sealing},
 		"sse-relay": {system, key, token, sealing, "DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}} {
@@ -288,7 +289,7 @@ func given(t *testing.T, c *command, s site) map[string]string {
 	return env
 }
 
-// environ is the environment of a running program, as whoever runs as its user may read it.
+// environ reads the environment of a running program, as any process of the same user can.
 func environ(t *testing.T, s site, program string) map[string]string {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", children(t, s)[program].PID))
@@ -303,7 +304,8 @@ func environ(t *testing.T, s site, program string) map[string]string {
 	return env
 }
 
-// checkPlugin sees that the program that runs plugins is asked by api and worker alone, and has nothing worth stealing.
+// checkPlugin checks that only api and worker know how to reach the program that runs plugins, and that this program
+// has no valuable secret.
 func checkPlugin(t *testing.T, s site, api map[string]string, commands, confine string) {
 	t.Helper()
 	got := environ(t, s, "plugin")
@@ -321,7 +323,7 @@ func checkPlugin(t *testing.T, s site, api map[string]string, commands, confine 
 	}
 	for name := range got {
 		if !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "GOMAXPROCS", "LISTEN_ADDR", "PLUGIN_TOKEN", "PLUGIN_COMMANDS", "PLUGIN_CONFINE", "PLUGIN_DATA_DIR",
-			"PWD", "OLDPWD", "SHLVL", "_"}, name) { // the last are a shell's, which enters a closed folder for it
+			"PWD", "OLDPWD", "SHLVL", "_"}, name) { // the last four are set by the shell that enters a closed folder
 			t.Errorf("plugin is given %s", name)
 		}
 	}
@@ -330,7 +332,7 @@ func checkPlugin(t *testing.T, s site, api map[string]string, commands, confine 
 	}
 }
 
-// uid is whom a program runs as.
+// uid returns the user that a program runs as.
 func uid(t *testing.T, s site, program string) int {
 	t.Helper()
 	info, err := os.Stat(fmt.Sprintf("/proc/%d", children(t, s)[program].PID))
@@ -360,8 +362,8 @@ func checkEnvironment(t *testing.T, c *command, env map[string]string, books str
 	}
 }
 
-// checkDatabase looks at the roles and counts the starts that migrate has written; it returns the administrator given
-// to one.
+// checkDatabase checks the roles and counts the starts recorded by migrate. It returns the administrator that one start
+// was given.
 func checkDatabase(t *testing.T, env map[string]string, starts int) (admin string) {
 	t.Helper()
 	for variable, role := range map[string]string{"DATABASE_URL": "longbox_app", "DATABASE_SYSTEM_URL": "longbox_system"} {
@@ -390,7 +392,7 @@ func checkDatabase(t *testing.T, env map[string]string, starts int) (admin strin
 	return admin
 }
 
-// checkRedis writes a value, or looks for the one that an earlier start wrote.
+// checkRedis writes a value, or reads the value that an earlier start wrote.
 func checkRedis(t *testing.T, env map[string]string, written bool) {
 	t.Helper()
 	options, err := redis.ParseURL(env["REDIS_URL"])
@@ -446,7 +448,7 @@ func checkLibrary(t *testing.T, env map[string]string) {
 	}
 }
 
-// checkLinks looks behind symbolic links, before and after another folder has taken the place of the library's.
+// checkLinks checks access through symbolic links, before and after another folder replaces the library's folder.
 func checkLinks(t *testing.T, env map[string]string, books string) {
 	t.Helper()
 	if err := confine.Possible("../.tools/bin/versitygw"); err != nil {
@@ -496,7 +498,7 @@ func checkLinks(t *testing.T, env map[string]string, books string) {
 	})
 }
 
-// checkMedia writes an object, or looks for the one that an earlier start wrote.
+// checkMedia writes an object, or reads the object that an earlier start wrote.
 func checkMedia(t *testing.T, env map[string]string, written bool) {
 	t.Helper()
 	c := client(env, "MEDIA_S3_ENDPOINT")
@@ -536,7 +538,7 @@ func checkKilledWorker(t *testing.T, c *command, s site) {
 	}
 }
 
-// eventually waits until f is true, for at most 20 s.
+// eventually waits until f returns true, for at most 20 s.
 func eventually(t *testing.T, otherwise string, f func() bool) {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -551,7 +553,7 @@ func eventually(t *testing.T, otherwise string, f func() bool) {
 	}
 }
 
-// runs reports whether a process lives (a zombie does not).
+// runs reports whether a process is alive. A zombie is not.
 func runs(pid int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(raw), ") Z ")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Of two that are started from one clone at the same time, one waits for the other to have built, and says so.
+// If two start from the same clone at the same time, one waits until the other has built, and says so.
 func TestPreparesOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +67,7 @@ func TestPreparesOneAtATime(t *testing.T) {
 	}
 }
 
-// Git tells root nothing of the clone of another user. Go then builds only what is to hold no commit.
+// Git refuses to read another user's clone for root. Go then builds only if it is told not to record the commit.
 func TestBuildsWhereGitRefuses(t *testing.T) {
 	t.Parallel()
 	for git, stamped := range map[string]bool{"exit 0": true, "echo dubious ownership >&2; exit 128": false} {
@@ -87,13 +87,14 @@ func TestBuildsWhereGitRefuses(t *testing.T) {
 	}
 }
 
-// A clone that belongs to another user is told of in one line.
+// For a clone that belongs to another user, there is an error of one line.
 func TestCloneOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	for name, locked := range map[string]string{"no .tools": ".tools", "the lock": ".tools/lock/of-another"} {
 		dir := t.TempDir()
 		newClone(t, dir, nil)
-		if locked == ".tools" { // a file is where the folder is to be: root is refused nothing else
+		// A file takes the place of the folder, because nothing else is refused to root.
+		if locked == ".tools" {
 			if err := os.RemoveAll(filepath.Join(dir, locked)); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +111,8 @@ func TestCloneOfAnotherUser(t *testing.T) {
 	}
 }
 
-// newClone lays out what prepare.sh needs of a clone, with these files beside; programs in bin come first on its PATH.
+// newClone creates the parts of a clone that prepare.sh needs, with these additional files. Programs in bin come first
+// on its PATH.
 func newClone(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	script, err := os.ReadFile("prepare.sh")
@@ -132,7 +134,7 @@ func newClone(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// prepareRun is prepare.sh run in a clone of newClone.
+// prepareRun returns the command prepare.sh run for a clone made by newClone.
 func prepareRun(dir string) *exec.Cmd {
 	cmd := exec.Command("bash", filepath.Join(dir, "localstack/prepare.sh"), "run")
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))

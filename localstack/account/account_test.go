@@ -61,7 +61,7 @@ func TestChooseAndRun(t *testing.T) {
 		t.Errorf("a child that may read all cannot read: %v", err)
 	}
 	if os.Geteuid() != 0 || !CanReadAll() {
-		return // The owner may do all of this; root without the capability too.
+		return // The owner may do all of this, and so may root without the capability.
 	}
 	if err := run(false, `cat "$1"`); err == nil {
 		t.Error("a child read a private file of root")
@@ -75,7 +75,7 @@ func TestFolder(t *testing.T) {
 	t.Parallel()
 	a := Account{UID: os.Geteuid(), GID: os.Getegid()}
 	path := filepath.Join(t.TempDir(), "redis")
-	for range 2 { // Made, then found.
+	for range 2 { // First created, then found.
 		if err := a.Folder(path); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// Whoever runs as the account may leave links where root writes next.
+// A process of the account may leave links where root writes next.
 func TestFileIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func TestFileIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Root, who made a copy with cp -r, is not told to start as the user who created it.
+// If root made a copy with cp -r, the error does not say to start as the user who created it.
 func TestFolderOfAnother(t *testing.T) {
 	t.Parallel()
 	for root, want := range map[bool]string{true: "copy it again with cp -a", false: "start as the user who created it"} {

@@ -1,5 +1,5 @@
-// Package compose_test checks the services for people with Docker without it: that they fit what Longbox's programs
-// need, and that its scripts do what they say.
+// Package compose_test checks, without Docker, the services for people with Docker: that they have what Longbox's
+// programs need, and that its scripts do what they say.
 package compose_test
 
 import (
@@ -82,7 +82,7 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// settings has compose.sh make settings in a folder and returns them by file.
+// settings has compose.sh write settings into a folder, and returns them by file.
 func settings(t *testing.T, dir string) map[string]map[string]string {
 	t.Helper()
 	out := map[string]map[string]string{}
@@ -97,7 +97,7 @@ func settings(t *testing.T, dir string) map[string]map[string]string {
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%s: %v, %v", path, info, err)
 		}
-		// As a shell reads them, which is what compose.sh does.
+		// They are read by a shell, as compose.sh does.
 		text, err := exec.Command("env", "-i", "bash", "-c", `set -a; . "$1"; exec env -0`, "bash", path).Output()
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,8 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	ours := []string{"POSTGRES_PASSWORD", "REDIS_PASSWORD", "LIBRARY_BUCKET", "CDN_FOLDER"} // only compose.yaml and init.sh read them
+	// Only compose.yaml and init.sh read these.
+	ours := []string{"POSTGRES_PASSWORD", "REDIS_PASSWORD", "LIBRARY_BUCKET", "CDN_FOLDER"}
 	for _, file := range s {
 		for name := range file {
 			known[name] = true
@@ -161,7 +162,8 @@ func TestSettings(t *testing.T) {
 	checkPlugin(t, s)
 }
 
-// checkPlugin sees that the program that runs plugins starts with its settings, which are no secret of the others'.
+// checkPlugin checks that the program that runs plugins starts with its settings, and that these contain no secret of
+// the other programs.
 func checkPlugin(t *testing.T, s map[string]map[string]string) {
 	t.Helper()
 	c, err := env.ParseAsWithOptions[plugin.Config](env.Options{Environment: s["plugin"]})
@@ -181,7 +183,7 @@ func checkPlugin(t *testing.T, s map[string]map[string]string) {
 	}
 }
 
-// Settings that were made before there were plugins get those of plugins, once.
+// Settings from before plugins existed get the settings for plugins, once.
 func TestSettingsOfBeforePlugins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -195,7 +197,7 @@ func TestSettingsOfBeforePlugins(t *testing.T) {
 	}
 }
 
-// start reads a program's configuration from variables and makes the program, which connects to nothing yet.
+// start reads a program's configuration from variables and creates the program, which does not connect yet.
 func start[C, P any](t *testing.T, variables map[string]string, program func(C) (P, *app.Base, error)) {
 	t.Helper()
 	c, err := env.ParseAsWithOptions[C](env.Options{Environment: variables})

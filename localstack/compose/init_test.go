@@ -47,7 +47,7 @@ func TestInit(t *testing.T) {
 		t.Helper()
 		return run(filepath.Join(tools, "aws"), append([]string{"--endpoint-url", endpoint, "--output", "json"}, args...)...)
 	}
-	for range 2 { // it may be repeated
+	for range 2 { // init.sh may run again
 		run("bash", "init.sh")
 	}
 	t.Run("redrive of the task queue", func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestInit(t *testing.T) {
 	t.Run("an upload is announced", func(t *testing.T) {
 		aws("s3api", "put-object", "--bucket", "init-library", "--key", "a b.cbz", "--body", "init.sh")
 		var got struct{ Messages []struct{ Body string } }
-		for range 3 { // the first is the test of the notification's making
+		for range 3 { // the first message is S3's test of the new notification
 			out := aws("sqs", "receive-message", "--queue-url", variables["OBJECT_QUEUE_URL"], "--wait-time-seconds", "5", "--max-number-of-messages", "10")
 			if err := json.Unmarshal(out, &got); err != nil {
 				t.Fatal(err)

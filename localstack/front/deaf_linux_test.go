@@ -16,7 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/deaf"
 )
 
-// The front does not wait for ever for a client that reads nothing, whose function may long have given it up.
+// The front does not wait forever for a client that reads nothing, when the function may have given up the client long
+// ago.
 func TestDeafClientsAreCutOff(t *testing.T) {
 	t.Parallel()
 	f, err := Listen("127.0.0.1", 0)
@@ -37,7 +38,8 @@ func TestDeafClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// An answer that a client takes slowly stays with the function: the front and the kernel keep little of it.
+// If a client reads a response slowly, the rest waits in the function: the front and the kernel buffer only little of
+// it.
 func TestLittleWaitsForSlowClients(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
@@ -71,13 +73,13 @@ func TestLittleWaitsForSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(client, "GET /api/v1/books/1/file HTTP/1.1\r\nHost: x\r\n\r\n")
-	if _, err := io.CopyN(io.Discard, client, 4<<20); err != nil { // The system learns that it is read fast.
+	if _, err := io.CopyN(io.Discard, client, 4<<20); err != nil { // The kernel sees a fast reader.
 		t.Fatal(err)
 	}
 	const most = 2 << 20
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	for before := int64(-1); sent.Load() != before; <-look.C { // until nothing moves
+	for before := int64(-1); sent.Load() != before; <-look.C { // until nothing more is sent
 		before = sent.Load()
 	}
 	if waits := sent.Load() - 4<<20; waits > most {

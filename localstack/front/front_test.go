@@ -68,13 +68,13 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// seen is what a function behind the front was sent.
+// seen is the request that a function behind the front got.
 type seen struct {
 	Function, Host, URI string
 	Header              http.Header
 }
 
-// behind starts a function that answers with what it saw.
+// behind starts a function that returns the request it got.
 func behind(t *testing.T, name string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,15 +88,14 @@ func behind(t *testing.T, name string) string {
 
 func quiet(string, ...any) {}
 
-// TestProxyTellsTheTruthAboutTheClient sends what clients forge, also through reverse proxies in front that are
-// trusted.
+// TestProxyTellsTheTruthAboutTheClient sends forged headers, also through trusted reverse proxies in front.
 func TestProxyTellsTheTruthAboutTheClient(t *testing.T) {
 	t.Parallel()
 	targets := Targets{API: behind(t, api), Media: behind(t, media), Relay: behind(t, relay)}
 	const uri = "/api/v1/books/1/pages/2?width=300;x&q=%zz&name=a%2Fb"
 	for _, c := range []struct {
 		trusted            int
-		hops, proto        string // as the proxies tell
+		hops, proto        string // as the proxies report them
 		client, wantsProto string
 	}{
 		{0, "203.0.113.9, 198.51.100.7", "https", "127.0.0.1", "http"},
@@ -142,7 +141,7 @@ func TestProxyTellsTheTruthAboutTheClient(t *testing.T) {
 	}
 }
 
-// rawStream is a function that hijacks its connection and writes events as they come, like the relay.
+// rawStream is a function that hijacks its connection and writes events one by one, like the relay.
 func rawStream(t *testing.T, events <-chan string, ended *atomic.Bool, done chan<- struct{}) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -175,7 +174,7 @@ func rawStream(t *testing.T, events <-chan string, ended *atomic.Bool, done chan
 	return s.Listener.Addr().String()
 }
 
-// An answer may begin while the body of its request is still on its way: neither cuts the other off.
+// A response may begin while the body of its request is still being sent. Neither interrupts the other.
 func TestAnswerBeforeTheBodyHasPassed(t *testing.T) {
 	t.Parallel()
 	const before = 64 << 10
@@ -217,7 +216,7 @@ func TestAnswerBeforeTheBodyHasPassed(t *testing.T) {
 	}
 }
 
-// Whoever sends a body that does not come whole, or too slowly, is told so, and never that all went well.
+// A client that sends an incomplete body, or sends it too slowly, gets an error and never a success.
 func TestBrokenBodies(t *testing.T) {
 	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -235,7 +234,7 @@ func TestBrokenBodies(t *testing.T) {
 	t.Cleanup(f.Close)
 	for name, c := range map[string]struct {
 		head, body string
-		half       bool // of the connection is closed
+		half       bool // the client closes its half of the connection
 		want       int
 	}{
 		"ends early":        {"Content-Length: 5000", `{"a"`, true, 400},
@@ -270,8 +269,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// An answer that comes before all of its request was read is the last of its connection: what is left of a body is no
-// request.
+// A response that is sent before the whole request was read is the last one of its connection, because the rest of the
+// body is not a request.
 func TestEarlyAnswerIsTheLast(t *testing.T) {
 	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
@@ -301,21 +300,22 @@ func TestEarlyAnswerIsTheLast(t *testing.T) {
 		if _, err := io.Copy(io.Discard, res.Body); err != nil {
 			t.Error(err)
 		}
-		if !res.Close { // the body was read all the same
+		if !res.Close { // the body was read anyway
 			<-sent
 			fmt.Fprint(conn, "GET /api/v1/books HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 			if res, err = http.ReadResponse(r, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if more, _ := io.ReadAll(r); res.StatusCode != 401 || len(more) > 0 { // the end may be a reset: there was more to read
+		// The connection may end with a reset, because there was more to read.
+		if more, _ := io.ReadAll(r); res.StatusCode != 401 || len(more) > 0 {
 			t.Errorf("%d, then %.60q", res.StatusCode, more)
 		}
 		conn.Close()
 	}
 }
 
-// A connection whose bodies are read is used again.
+// A connection is used again if the bodies of its requests were read.
 func TestReadBodiesKeepTheConnection(t *testing.T) {
 	t.Parallel()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -330,7 +330,7 @@ func TestReadBodiesKeepTheConnection(t *testing.T) {
 	for i := range 200 {
 		var body io.Reader = strings.NewReader(strings.Repeat("x", i*100))
 		if i%2 == 1 {
-			body = io.MultiReader(body) // sent in chunks
+			body = io.MultiReader(body) // which is sent in chunks
 		}
 		res, err := http.Post(f.URL+"/api/v1/books/list", "text/plain", body)
 		if err != nil {
@@ -392,7 +392,7 @@ func TestFrontFromStartToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	gone := conn.LocalAddr().String() // nobody listens at the near end of a connection, and while it is open nobody can
+	gone := conn.LocalAddr().String() // an address where nobody listens, or can listen while the connection is open
 	var reports atomic.Int32
 	report := func(string, ...any) { reports.Add(1) }
 	f.Open(Targets{API: gone, Media: gone, Relay: gone}, 0, report)

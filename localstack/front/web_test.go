@@ -26,7 +26,7 @@ func TestWebHas(t *testing.T) {
 	}
 }
 
-// webFolder makes a built web application beside a file that is not part of it.
+// webFolder creates a built web application beside a file that does not belong to it.
 func webFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,7 +62,7 @@ func TestWebServes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL.Opaque = path // as it is
+		r.URL.Opaque = path // unchanged
 		if header != nil {
 			r.Header = header
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/localstack/secret"
 )
 
-// The links of an earlier start are replaced; a folder with somebody's books is not taken for them.
+// The links of an earlier start are replaced. A folder with somebody's books is not mistaken for them.
 func TestOnlyLinksAreRemoved(t *testing.T) {
 	t.Parallel()
 	data, books := t.TempDir(), t.TempDir()

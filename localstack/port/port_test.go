@@ -37,7 +37,7 @@ func TestFreeRefusesTooMany(t *testing.T) {
 	}
 }
 
-// What was given to one is not given to another, although nothing listens on it yet.
+// A port that was given to one caller is not given to another, even if nothing listens on it yet.
 func TestOwnPortsAreGivenOnce(t *testing.T) {
 	t.Parallel()
 	seen := map[int]bool{}

@@ -14,7 +14,7 @@ func TestPrograms(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		installed []string
-		cluster   string // Content of PG_VERSION, none when empty.
+		cluster   string // Content of PG_VERSION; empty: there is none.
 		want      string // Folder below the root, or
 		err       string
 	}{
@@ -57,7 +57,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// postgresIn is the process id of a program called postgres that works in dir.
+// postgresIn returns the process id of a program called postgres that works in dir.
 func postgresIn(t *testing.T, dir string) int {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
@@ -115,7 +115,7 @@ func TestClearStale(t *testing.T) {
 	}
 }
 
-// What initdb had started goes on writing for a moment after it was killed.
+// Processes that initdb started may write for a moment after initdb was killed.
 func TestRemovesWhatIsStillWritten(t *testing.T) {
 	t.Parallel()
 	for first, want := range map[syscall.Errno]int{syscall.ENOTEMPTY: 3, syscall.EACCES: 1} {

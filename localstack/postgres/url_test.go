@@ -11,7 +11,7 @@ import (
 	"github.com/longbox/longbox/localstack/secret"
 )
 
-// A comma in the path of a socket would make two hosts of it, and none of them the server's.
+// A comma in a socket's path would turn it into two hosts, neither of which is the server's.
 func TestOneHost(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("", "lb") // short, for the socket

@@ -12,7 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
-// A server starts wherever its folder is: also where Go and Redis write the name between quotes in different ways.
+// A server starts in any folder, also if Go and Redis quote its name in different ways.
 func TestAnyFolder(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"漫画\u3000本", "a\u00a0b", `é "x" \x41 & '?`, "a, b", "[a] b*", "a\nb"} {

@@ -39,7 +39,7 @@ func TestWriteMakesReadableBooks(t *testing.T) {
 	}
 }
 
-// checkPages decodes every page and returns how many there are.
+// checkPages decodes every page and returns their number.
 func checkPages(t *testing.T, z *zip.ReadCloser) int {
 	t.Helper()
 	pages := 0

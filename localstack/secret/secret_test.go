@@ -46,7 +46,7 @@ func TestLoadGeneratesOnceAndKeeps(t *testing.T) {
 	}
 }
 
-// A file of a version without credentials of plugins gets their key, once, and keeps all that it had.
+// A file from a version without credentials of plugins gets the key for them, once, and keeps all other values.
 func TestLoadAddsTheKeyOfCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ func TestUsable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.WriteFile(filepath.Join(dir, ".s"), nil, 0o600); err != nil { // as a try that was cut short leaves one
+	if err := os.WriteFile(filepath.Join(dir, ".s"), nil, 0o600); err != nil { // left by an interrupted check
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "redis.sock")

@@ -8,14 +8,14 @@ import (
 	"github.com/longbox/longbox/localstack/front"
 )
 
-// The address that people are told is one at which the front answers.
+// The front answers at the address that is printed.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	for bind, host := range map[string]string{"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "127.0.0.1": "127.0.0.1", "127.0.0.2": "127.0.0.2", "::1": "[::1]", "localhost": "localhost"} {
 		f, err := front.Listen(bind, 0)
 		if err != nil {
 			if bind == "::1" {
-				continue // a machine without IPv6
+				continue // this machine has no IPv6
 			}
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A failed start names the disk where that is the reason, or may be.
+// The error of a failed start names the disk if the disk is the cause, or may be.
 func TestWithRoom(t *testing.T) {
 	t.Parallel()
 	checkpoint := errors.New("checkpoint request failed")

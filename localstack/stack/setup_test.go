@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who names another administrator, or another password, at a later start is not told that it counts.
+// If somebody sets another administrator or another password at a later start, Longbox does not say that it is used.
 func TestSignsIn(t *testing.T) {
 	t.Parallel()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// sleeper starts a process that works in dir and lives until it is ended.
+// sleeper starts a process that works in dir and runs until it is ended.
 func sleeper(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -66,7 +66,7 @@ func TestLeftoverIsEnded(t *testing.T) {
 	}
 }
 
-// Who gives up waiting does not make a database that still writes end by force.
+// A cancelled wait does not kill a database that is still writing.
 func TestCancelledWaitKillsNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestStrangerWithTheSameIDIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A data folder that is copied while Longbox runs on it lists the processes of that Longbox.
+// If a data folder is copied while Longbox runs on it, the copy lists the processes of that Longbox.
 func TestProcessOfTheOriginalOfACopyIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	cmd := sleeper(t, t.TempDir())
@@ -128,7 +128,7 @@ func TestDamagedLedgerIsIgnored(t *testing.T) {
 	}
 }
 
-// A list that cannot be written is told of once, and again after it could.
+// If the list cannot be written, this is reported once, and again after a successful write.
 func TestUnwrittenListIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

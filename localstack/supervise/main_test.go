@@ -17,19 +17,19 @@ import (
 	"github.com/longbox/longbox/localstack/account"
 )
 
-// The test binary is also the child: with CHILD set it plays the part named there.
+// The test binary is also the child: with CHILD set, it plays the part of that name.
 func TestMain(m *testing.M) {
 	switch part := os.Getenv("CHILD"); part {
 	case "":
 		os.Exit(m.Run())
-	case "polite": // Answers, and ends with a last word when asked to.
+	case "polite": // Answers, and prints a last line when it is asked to end.
 		serve()
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, syscall.SIGTERM)
 		fmt.Printf("pid %d\n", os.Getpid())
 		<-c
 		fmt.Println("goodbye")
-	case "draining": // Answers, when asked to end no more, and ends when the file named by HOLD is gone.
+	case "draining": // Answers. Asked to end, it stops answering, and ends when the file at HOLD is gone.
 		l, err := net.Listen("tcp", os.Getenv("LISTEN_ADDR"))
 		if err != nil {
 			panic(err)
@@ -57,13 +57,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "first line")
 		fmt.Fprintln(os.Stderr, `{"level":"ERROR","msg":"no database","port":5432}`)
 		os.Exit(3)
-	case "full", "short", "small": // A database whose disk, or whose shared memory, has no room; and who asks one.
+	case "full", "short", "small": // A database without room on disk or in shared memory, or its client.
 		fmt.Fprintln(os.Stderr, map[string]string{"full": "could not write to file: No space left on device",
 			"short": `ERROR: could not extend file "base/1/2": wrote only 4096 of 8192 bytes at block 3 (SQLSTATE 53100)`,
 			"small": "could not resize shared memory segment: No space left on device"}[part])
 		fmt.Fprintln(os.Stderr, "shutting down")
 		os.Exit(1)
-	case "silent": // Runs, and never answers.
+	case "silent": // Runs, but never answers.
 		select {}
 	case "once":
 		fmt.Println("done")
@@ -100,7 +100,7 @@ func supervisorPart() {
 	select {}
 }
 
-// child describes this binary playing a part.
+// child returns the specification of this binary playing a part.
 func child(name, part, address string) Spec {
 	self, err := os.Executable()
 	if err != nil {
@@ -117,7 +117,7 @@ func child(name, part, address string) Spec {
 	return spec
 }
 
-// logged waits until a log file holds text.
+// logged waits until a log file contains text.
 func logged(t *testing.T, path, text string) {
 	t.Helper()
 	eventually(t, func() error {

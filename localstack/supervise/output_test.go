@@ -45,7 +45,7 @@ func TestConsoleIsBounded(t *testing.T) {
 	for range 10_000 {
 		c.child("api", []byte("panic: again"))
 	}
-	// Ten thousand lines take less than the seconds that would let 1,000 pass.
+	// Printing ten thousand lines takes less time than would allow 1,000 to be printed.
 	if n := strings.Count(out.String(), "\n"); n < linesPerSecond || n > 1000 {
 		t.Errorf("%d lines printed", n)
 	}
@@ -156,7 +156,8 @@ func TestTailLeavesOutQuietLines(t *testing.T) {
 	}
 }
 
-// PostgreSQL says why it ends before it says how, and refuses who asks meanwhile whether it is ready.
+// PostgreSQL reports the cause first and its end later. In between it logs that it refuses the clients that check
+// whether it is ready.
 func TestTailReachesBackToTheReason(t *testing.T) {
 	t.Parallel()
 	var got tail

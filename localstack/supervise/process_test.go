@@ -22,7 +22,7 @@ import (
 	"github.com/longbox/longbox/localstack/port"
 )
 
-// screen is a console's writer that several goroutines may use.
+// screen is a console's writer for several goroutines.
 type screen struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -85,7 +85,7 @@ func TestStartWaitsAndStopEndsGracefully(t *testing.T) {
 		t.Errorf("not ready after Start: %v", err)
 	}
 	p.Stop()
-	p.Stop() // Twice does no harm.
+	p.Stop() // A second call does no harm.
 	if _, err := ask(at); err == nil {
 		t.Error("still answers after Stop")
 	}
@@ -125,7 +125,7 @@ func TestNice(t *testing.T) {
 		t.Errorf("process %d is in session %d, %v", pid, session, err)
 	}
 	group, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
-	// Without the file the kernel does not share the processors out by session.
+	// If the file does not exist, the kernel does not distribute processor time by session.
 	if !errors.Is(err, os.ErrNotExist) && !strings.HasSuffix(string(group), " nice 7\n") {
 		t.Errorf("the session: %q, %v", group, err)
 	}
@@ -167,7 +167,7 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A child that ends since the disk is full says so with an error that the caller can tell from others.
+// If a child ends because the disk is full, the caller can recognize that by the error.
 func TestStartWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for mode, noRoom := range map[string]bool{"full": true, "short": true, "small": false, "dying": false} {
@@ -225,7 +225,7 @@ func TestStubbornChildIsKilledAfterItsGrace(t *testing.T) {
 	}
 }
 
-// A life that is asked for comes beside the one before, which goes on with what it has begun.
+// A requested new run starts beside the former one, which finishes what it has begun.
 func TestRenewedChildFinishesWhatItHasBegun(t *testing.T) {
 	t.Parallel()
 	s, _, dir := newSupervisor(t)
@@ -284,7 +284,7 @@ func TestRenewedChildFinishesWhatItHasBegun(t *testing.T) {
 	}
 }
 
-// Whoever stops the child waits for the life before too, which gets its grace.
+// Stopping the child also waits for the former run, which gets its grace time.
 func TestStopEndsWhatWasRenewed(t *testing.T) {
 	t.Parallel()
 	s, _, dir := newSupervisor(t)
