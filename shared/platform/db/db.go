@@ -283,7 +283,7 @@ func unstorable(err error) error {
 }
 
 func tooLong(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The database needed too long for this request: ask for less at once, use a narrower filter, or try again when the server is less busy").After(2 * time.Second)
+	return fault.Wrap(err, fault.Unavailable, "The database took too long for this request: ask for less at once, use a narrower filter, or try again when the server is less busy").After(2 * time.Second)
 }
 
 func noRoom(err error) error {

@@ -79,8 +79,10 @@ func TestTryAgain(t *testing.T) {
 	s := testkit.Serve(t)
 	for state, text := range map[string]string{"53100": "disk of the database is full", "58030": "disk of the database reports errors",
 		"23503": "removed at the same moment", "40P01": "try again", "40001": "try again", "55P03": "try again",
-		"57014": "too long", "25P04": "too long", "53400": "too long", // a query is cancelled, transaction_timeout, temp_file_limit
-		"57P01": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable", // idle sessions end
+		// A cancelled query, transaction_timeout, temp_file_limit.
+		"57014": "too long", "25P04": "too long", "53400": "too long",
+		// Idle sessions are ended.
+		"57P01": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable",
 		"08000": "not reachable", "08003": "not reachable", "08006": "not reachable", "53000": "not reachable", "53300": "not reachable"} {
 		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise using errcode = '"+state+"'; end $$")
 		if !later(err, text) {
@@ -170,7 +172,7 @@ func TestTimeIsUp(t *testing.T) {
 			b.Queue(insert)
 			b.Queue("select pg_sleep(30)")
 			return d.Run(ctx, &b)
-		}, "database needed too long"},
+		}, "database took too long"},
 		"a transaction": {func() error {
 			return d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, insert); err != nil {
@@ -179,7 +181,7 @@ func TestTimeIsUp(t *testing.T) {
 				_, err := tx.Exec(ctx, "select pg_sleep(0.31)")
 				return err
 			})
-		}, "database needed too long"},
+		}, "database took too long"},
 		"no connection": {func() error {
 			conn, err := d.Pool().Acquire(ctx) // the only one
 			if err != nil {
@@ -189,7 +191,8 @@ func TestTimeIsUp(t *testing.T) {
 			return d.Enter(ctx)
 		}, "not reachable"},
 	} {
-		testkit.Eventually(t, 30*time.Second, func() bool { return d.Enter(ctx) == nil }) // connected: that is not what takes the time
+		// Connected first, because that is not what takes the time.
+		testkit.Eventually(t, 30*time.Second, func() bool { return d.Enter(ctx) == nil })
 		var refused *fault.Error
 		if err := c.run(); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 || !strings.Contains(refused.Message, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
