@@ -101,7 +101,8 @@ func build() (*graph, error) {
 			if checked[l.ImportPath], err = c.Check(l.ImportPath, g.files, files, info); err != nil {
 				return nil, err
 			}
-			if l.ImportPath == module+"/shared/format/rardecode" { // a copy of another module without references to ours: its readers and writers lead nowhere
+			// A copy of another module without references to ours: its readers and writers lead nowhere.
+			if l.ImportPath == module+"/shared/format/rardecode" {
 				continue
 			}
 			// After all types are known: implementations of an interface may be declared later.

@@ -31,7 +31,8 @@ func TestPathsReachTheirFunction(t *testing.T) {
 			want := "api"
 			for kind := range operation.Responses["200"].Content {
 				switch {
-				case strings.HasPrefix(kind, "image/"), kind == "application/octet-stream", kind == "application/*", kind == "application/zip", kind == "text/csv": // a file of any kind
+				// A file of any kind.
+				case strings.HasPrefix(kind, "image/"), kind == "application/octet-stream", kind == "application/*", kind == "application/zip", kind == "text/csv":
 					want = "media"
 				case kind == "text/event-stream":
 					want = "relay"

@@ -80,7 +80,8 @@ func TestProcess(t *testing.T) {
 	tenant := uuid.New()
 	api.Set("Bearer x", rig.Reader(tenant))
 	publisher := events.New(server.Client, events.Config{Timeout: time.Second}, nil)
-	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL, "LISTEN_ADDR=" + testkit.Address(t)} // of every round
+	// The environment of every round.
+	environment := []string{"API_URL=" + apiServer.URL, "REDIS_URL=" + server.URL, "LISTEN_ADDR=" + testkit.Address(t)}
 	relay := launch(t, environment...)
 
 	published, next, id := 0, 0, ""

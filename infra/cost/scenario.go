@@ -11,7 +11,8 @@ func (m *model) idle(everyMinute bool) (c cost) {
 	case m.number("DatabaseMin") == 0 && everyMinute:
 		c.add(m, "Postgres", "auroraACUHour", m.a("idleAwakeHours")*m.a("idleACU"))
 	case m.number("DatabaseMin") == 0:
-		c.add(m, "Postgres", "auroraACUHour", month*0.1*m.a("idleACU")) // six minutes of each hour: a round, and the pause after it
+		// Six minutes of each hour: a round, and the pause after it.
+		c.add(m, "Postgres", "auroraACUHour", month*0.1*m.a("idleACU"))
 	default:
 		instances := 1.0
 		if m.yes("DatabaseStandby") {

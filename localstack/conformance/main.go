@@ -27,8 +27,9 @@ type suite struct {
 }
 
 var (
-	stores  = &suite{title: "S3", pkg: "./shared/platform/blob", run: "TestConformance"}
-	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"} // these use no service
+	stores = &suite{title: "S3", pkg: "./shared/platform/blob", run: "TestConformance"}
+	// The skipped tests use no service.
+	queues  = &suite{title: "SQS", pkg: "./shared/platform/queue", run: ".", skip: "^Test(Trouble|Config)$"}
 	notices = &suite{title: "Object events", pkg: "./shared/domain/ingest", run: "^TestAnnouncements$"}
 	books   = &suite{title: "From upload to the list", pkg: "./shared/app/e2e", run: "^TestUploadIsIngest$"}
 	setup   = &suite{title: "Script of the containers' buckets and queues", pkg: "./localstack/compose", run: "^TestInit$"}

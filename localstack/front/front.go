@@ -107,7 +107,8 @@ func refuse(w http.ResponseWriter, status int, word, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}") // The client may have left.
+	// The client may have left.
+	_, _ = io.WriteString(w, `{"error":"`+word+`","message":"`+message+`","details":null`+later+"}")
 }
 
 // Proxy returns the handler that routes each request to its function, and passes on the client's address as reported by

@@ -189,7 +189,8 @@ func lowerSession(pid, nice int) error {
 	for try := 1; ; try++ {
 		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(nice)), 0)
 		switch {
-		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH): // a kernel without autogroup, or the process has ended
+		// The kernel has no autogroup, or the process has ended.
+		case err == nil, errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ESRCH):
 			return nil
 		case !errors.Is(err, syscall.EAGAIN), try == 10:
 			return err

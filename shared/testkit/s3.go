@@ -101,7 +101,8 @@ func gateway(t testing.TB, dir, webhook string) source {
 			if err != nil {
 				return "", err
 			}
-			stop, err := bound.Start(exec.Command(bin, arguments(port)...), "KILL", dir) // it holds nothing that outlives the test
+			// It holds nothing that must outlive the test.
+			stop, err := bound.Start(exec.Command(bin, arguments(port)...), "KILL", dir)
 			if err != nil {
 				return "", err
 			}

@@ -51,7 +51,8 @@ type containerImage struct {
 	port    string // that it listens on
 	env     map[string]string
 	command []string
-	folder  string // folder of this machine, mounted at the same path; the container then has this machine's network and this user
+	// A folder of this machine, mounted at the same path. The container then has this machine's network and this user.
+	folder string
 }
 
 // start starts a container and returns host:port, and a function to stop it before the test program ends.
@@ -67,7 +68,8 @@ func (i containerImage) start() (address string, stop func(), err error) {
 		r.ExposedPorts, r.WaitingFor = []string{i.port + "/tcp"}, wait.ForListeningPort(i.port+"/tcp")
 	}
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{ContainerRequest: r, Started: true})
-	stop = func() { _ = testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)) } // the rest ends with the test program
+	// The rest ends with the test program.
+	stop = func() { _ = testcontainers.TerminateContainer(c, testcontainers.StopTimeout(0)) }
 	if err != nil {
 		stop()
 		return "", nil, fmt.Errorf("%s: %w", i.name, err)

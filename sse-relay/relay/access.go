@@ -167,7 +167,8 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 		if i == 0 && stream != events.Entities { // one connect counts once, however many requests it needs
 			limit, stream = said.limit, events.Entities
 		}
-		if said.TenantID != tenant { // the first request from this host: now its tenant, and so the generation's key, is known
+		// The first request from this host: now its tenant, and so the generation's key, is known.
+		if said.TenantID != tenant {
 			a.mu.Lock()
 			if len(a.places) >= maxPlaces {
 				clear(a.places)

@@ -18,9 +18,10 @@ type Config struct {
 	ListenAddr string     `env:"LISTEN_ADDR" envDefault:"127.0.0.1:8083"`
 	LogLevel   slog.Level `env:"LOG_LEVEL" envDefault:"INFO"`
 
-	APIURL      string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
-	APITimeout  time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
-	APIKeepHost bool          `env:"API_KEEP_HOST" envDefault:"true"` // false: send API_URL's host, and the client's in X-Forwarded-Host
+	APIURL     string        `env:"API_URL" envDefault:"http://127.0.0.1:8080"`
+	APITimeout time.Duration `env:"API_TIMEOUT" envDefault:"3s"`
+	// If false, requests have API_URL's host, and the client's host in X-Forwarded-Host.
+	APIKeepHost bool `env:"API_KEEP_HOST" envDefault:"true"`
 	// OriginSecret is sent to an API that answers only its CDN. Of two secrets, separated by a comma, the first is
 	// sent.
 	OriginSecret []string `env:"ORIGIN_SECRET"`
@@ -30,16 +31,19 @@ type Config struct {
 	RedisPing time.Duration `env:"REDIS_PING" envDefault:"5s"` // reconnect after a silence of more than twice this
 
 	KeepAlive      time.Duration `env:"KEEP_ALIVE" envDefault:"15s"`
-	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`    // drop a client that reads nothing for this long
-	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"1048576"` // bytes queued for a client whose socket is full
+	WriteTimeout   time.Duration `env:"WRITE_TIMEOUT" envDefault:"10s"`    // drop clients that read nothing this long
+	ClientQueue    int           `env:"CLIENT_QUEUE" envDefault:"1048576"` // bytes queued for a client with a full socket
 	MaxConnections int           `env:"MAX_CONNECTIONS" envDefault:"20000"`
 	MaxPerUser     int           `env:"MAX_CONNECTIONS_PER_USER" envDefault:"50"`
 	ReplayPage     int           `env:"REPLAY_PAGE" envDefault:"100"` // entries per read of a stream
 	ReplayReads    int           `env:"REPLAY_READS" envDefault:"32"` // concurrent reads of streams
 
-	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"` // maximum interval between checks of a tenant's access generation
-	AccessMaxAge   time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`  // maximum age of the API's answer, even with the same generation
-	AccessGrace    time.Duration `env:"ACCESS_GRACE" envDefault:"1m"`     // close a connection that is unconfirmed for this long
+	// Maximum interval between checks of a tenant's access generation.
+	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"`
+	// Maximum age of the API's answer, even with the same generation.
+	AccessMaxAge time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`
+	// Close a connection that is unconfirmed for this long.
+	AccessGrace time.Duration `env:"ACCESS_GRACE" envDefault:"1m"`
 }
 
 // Validate names the first setting that is out of bounds.

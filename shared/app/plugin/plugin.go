@@ -65,7 +65,8 @@ func (f *Function) Handler() (http.Handler, error) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)                     // as the Lambda runtime does: the size that was counted is the size that is sent
+		// As the Lambda runtime does: the size that is counted is the size that is sent.
+		e.SetEscapeHTML(false)
 		_ = e.Encode(f.Host.Do(r.Context(), call)) // the client has left
 	})
 	return mux, nil

@@ -161,7 +161,8 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 func TestScanThroughTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)
-	r.config.Lease = time.Minute // nobody dies here: a busy machine must not take a worker for dead, whose tasks would fail
+	// No worker dies in this test: on a busy machine none must be taken for dead, because its tasks would fail.
+	r.config.Lease = time.Minute
 	o := r.owner("one")
 	o.fill(5, 40)
 	id := o.start()

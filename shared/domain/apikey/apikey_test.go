@@ -175,7 +175,8 @@ func TestKeyInput(t *testing.T) {
 		{"permissions", `{"name":"k","permissions":"BooksRead"}`},
 		{"expiresAt", `{"name":"k","expiresAt":"2020-01-01T00:00:00Z"}`},
 		{"expiresAt", `{"name":"k","expiresAt":"soon"}`},
-		{"expiresAt", `{"name":"k","expiresAt":"9999-12-31T23:59:59-14:00"}`}, // in UTC, as in responses, this is a year that JSON cannot represent
+		// In UTC, which responses use, this is a year that JSON cannot represent.
+		{"expiresAt", `{"name":"k","expiresAt":"9999-12-31T23:59:59-14:00"}`},
 	} {
 		for _, do := range [][2]string{{"POST", path}, {"PATCH", path + "/" + k.ID}} {
 			var p struct{ Details []struct{ Field string } }

@@ -147,7 +147,8 @@ func ownLists(a *httpapi.API, d *db.DB) {
 func single(a *httpapi.API, d *db.DB, added task.Added) {
 	for _, full := range []httpapi.Op{
 		operation("GET", "/books/{id}", "getBook", "Get a book", auth.BooksRead),
-		operation("GET", "/books/{id}/full", "getFullBook", "Get a book; same as /books/{id}", auth.BooksRead), // for clients that know a shorter record
+		// For clients that know a shorter record.
+		operation("GET", "/books/{id}/full", "getFullBook", "Get a book; same as /books/{id}", auth.BooksRead),
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *struct {
 			httpapi.IDInput

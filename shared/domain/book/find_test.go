@@ -16,7 +16,8 @@ func TestFullTextSearch(t *testing.T) {
 	series(t, s, s.One, manga, "The Batman", 1)
 	series(t, s, s.Two, library(t, s, s.Two, "theirs"), "Batman", 2)
 	exec(t, s, "update book set deleted_at = now() where id = $1", books[2])
-	exec(t, s, "update book set search_title = 'batman 2', analyzed = false where id = $1", books[1]) // found although it was not analysed
+	// Found although it was not analysed.
+	exec(t, s, "update book set search_title = 'batman 2', analyzed = false where id = $1", books[1])
 
 	for _, c := range []struct{ query, body, want string }{
 		{"", `{"fullTextSearch":"BÄTMAN"}`, "[Batman 1 Batman 2 The Batman 1]"}, // the title itself, its beginning, a word

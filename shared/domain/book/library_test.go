@@ -82,8 +82,10 @@ func TestAdjacent(t *testing.T) {
 	_, as := series(t, s, s.One, comics, "A", 12)
 	_, alone := series(t, s, s.One, comics, "B", 1)
 	_, nameless := series(t, s, s.One, comics, "C", 3)
-	exec(t, s, "update book set number = 5 where id = any($1)", as[5:7])                                      // three share a number
-	exec(t, s, "update book set number = 3, title_sort = 'same', title = 'same' where id = any($1)", as[2:4]) // and two share everything but the id
+	// Three books share a number.
+	exec(t, s, "update book set number = 5 where id = any($1)", as[5:7])
+	// Two share everything but the id.
+	exec(t, s, "update book set number = 3, title_sort = 'same', title = 'same' where id = any($1)", as[2:4])
 	exec(t, s, "update book set number = null where id = any($1)", as[9:12])
 	exec(t, s, "update book set number = null where id = any($1)", nameless)
 	exec(t, s, "update book set deleted_at = now() where id = any($1)", []uuid.UUID{as[7], as[10]})

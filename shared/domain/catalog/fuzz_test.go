@@ -53,7 +53,8 @@ func FuzzFeed(f *testing.F) {
 		if strings.ContainsAny(w.Body.String(), "<>&") {
 			t.Errorf("a page that shows it as HTML would run it: %q", w.Body)
 		}
-		whole := func(s string) string { return strings.Map(func(r rune) rune { return r }, s) } // invalid UTF-8 becomes U+FFFD
+		// Invalid UTF-8 becomes U+FFFD.
+		whole := func(s string) string { return strings.Map(func(r rune) rune { return r }, s) }
 		if got := opds2.Groups[1].Publications[0].Metadata; got.Title != whole(title) || got.About != whole(summary) {
 			t.Errorf("%q, %q, want %q, %q", got.Title, got.About, title, summary)
 		}

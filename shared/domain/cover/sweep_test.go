@@ -281,7 +281,8 @@ func TestSweepThatFails(t *testing.T) {
 			r.db.Exec(r.t, "alter table cover_sweep rename to elsewhere")
 			return func() { r.db.Exec(r.t, "alter table elsewhere rename to cover_sweep") }
 		}, false},
-		"the tenant": {func(r *sweepRig, _ shelf) func() { // seen by the scheduler, but not by the statement that selects its covers
+		// Seen by the scheduler, but not by the statement that selects its covers.
+		"the tenant": {func(r *sweepRig, _ shelf) func() {
 			r.db.Exec(r.t, "alter policy system on tenant using (app.tenant() is null or id not in (select tenant_id from cover_sweep))")
 			return func() { r.db.Exec(r.t, "alter policy system on tenant using (true)") }
 		}, false},

@@ -336,7 +336,8 @@ func (r *run) finish(ctx context.Context) (any, error) {
 	if err == nil && !kept {
 		err = errGone
 	}
-	if errors.Is(err, errGone) || fault.Is(err, fault.Conflict) { // otherwise another run may be writing to the same object
+	// Otherwise another run may be writing to the same object.
+	if errors.Is(err, errGone) || fault.Is(err, fault.Conflict) {
 		r.discard(ctx)
 	}
 	return Result{r.at.Rows, size}, err

@@ -81,7 +81,8 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	i.mu.Lock()
 	k, ok := i.known[seen]
 	i.mu.Unlock()
-	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) { // the same text may be sent as a cookie or password
+	// The same text may be sent as a cookie or password.
+	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) {
 		return i.caller(tenant, seen, k), nil
 	}
 	if _, isKey := auth.APIKeyPrefix(secret(c)); c.Basic || isKey {

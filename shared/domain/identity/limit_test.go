@@ -265,7 +265,8 @@ func TestLimitOfATenant(t *testing.T) {
 	s.DB.Exec(t, "update tenant set max_requests = 1 where id = $1", s.One)
 	u, _ := limited(t, s, one)
 	var err error = redis.Nil
-	for i := 0; i < 20 && err == redis.Nil; i++ { // on a busy machine the bucket may be full again, and gone, before it is looked at
+	// On a busy machine the bucket may be full again, and deleted, before the test reads it.
+	for i := 0; i < 20 && err == redis.Nil; i++ {
 		var full int64
 		with(u, "X-Api-Key", key).Do("GET", me, nil).Want(200) // is looked up, and counted for its user then
 		full, err = testkit.Redis(t).Get(t.Context(), fmt.Sprintf("lb:{%s}:rate:tenant", s.One)).Int64()

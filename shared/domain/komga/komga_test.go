@@ -512,7 +512,8 @@ func TestWanted(t *testing.T) {
 	s.DB.Exec(t, `insert into wanted (tenant_id, account_id, id, series_id, book_id, place, added_at)
 		select $1, $2, gen_random_uuid(), u.series, u.book, u.place, '2024-01-01 00:00:00+00'::timestamptz + u.n * interval '1 day'
 		from unnest($3::uuid[], $4::uuid[], $5::integer[]) with ordinality u(series, book, place, n)`, s.One, me.ID,
-		[]*uuid.UUID{&able, &baker, nil, nil, nil}, []*uuid.UUID{nil, nil, &books[1], &books[0], &books[4]}, []int{5, 4, 3, 2, 1}) // the last book's file is gone
+		// The last book's file is gone.
+		[]*uuid.UUID{&able, &baker, nil, nil, nil}, []*uuid.UUID{nil, nil, &books[1], &books[0], &books[4]}, []int{5, 4, 3, 2, 1})
 	for path, ids := range map[string]string{"/v1/collections": "seriesIds", "/v1/readlists?unpaged=true": "bookIds"} {
 		var p struct {
 			Content       []map[string]any

@@ -170,7 +170,8 @@ func TestPlaces(t *testing.T) {
 	}
 	me.Do("PUT", at, place("comic", " 5 ", 0.625)).Want(200)
 	is("comic", "5")
-	me.Do("PUT", at, place("comic", "/body/DocFragment[3].0", 0.25)).Want(200) // not a position in a comic: the percentage counts
+	// Not a position in a comic: the percentage counts.
+	me.Do("PUT", at, place("comic", "/body/DocFragment[3].0", 0.25)).Want(200)
 	is("comic", "2")
 	var locators int
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(locator) from reading_session where book_id = $1", comic).Scan(&locators); err != nil || locators != 0 {
@@ -256,7 +257,8 @@ func TestDigestsAreAskedFor(t *testing.T) {
 	r.DB.Exec(t, "update book set created_at = now() - interval '1 day'")
 	for what, ask := range asks {
 		r.DB.Exec(t, "delete from task")
-		r.DB.Exec(t, "insert into task (tenant_id, id, type, status) values ($1, gen_random_uuid(), $2, 'completed')", r.One, task.ExportSeries) // unrelated
+		// An unrelated task.
+		r.DB.Exec(t, "insert into task (tenant_id, id, type, status) values ($1, gen_random_uuid(), $2, 'completed')", r.One, task.ExportSeries)
 		r.told = 0
 		if ask(fresh()); tasks() != 1 || r.told != 1 {
 			t.Errorf("%s asks for no digests, or tells nobody (%d)", what, r.told)

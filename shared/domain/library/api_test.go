@@ -813,7 +813,8 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		"select from library_count where library_id = $1 for update",
 		"update book set title = 'c' where library_id = $1",
 	}
-	for _, c := range [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}} { // from the first lock up to the last one held
+	// From the first lock up to the last one held.
+	for _, c := range [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}} {
 		first, held := c[0], c[1]
 		id := uuid.MustParse(admin.Do("POST", path, `{"name":"l`+fmt.Sprint(c)+`","path":"/books/keep"}`).Want(201).Map()["id"].(string))
 		f.DB.Exec(t, "insert into task (tenant_id, id, type, library_id, status) values ($1, $2, 'scan_library', $2, 'completed')", f.One, id)
@@ -827,7 +828,8 @@ func TestDeletionWaitsForWriters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) }) // after a failure; otherwise it is closed
+		// After a failure; otherwise it is closed.
+		t.Cleanup(func() { _ = writer.Rollback(context.WithoutCancel(t.Context())) })
 		lock := func(some []string) {
 			for _, sql := range some {
 				if _, err := writer.Exec(t.Context(), sql, id); err != nil {

@@ -52,7 +52,8 @@ func TestSeriesAreHandedOverInParts(t *testing.T) {
 	if !fault.Is(err, fault.Unavailable) || first == 0 || first == 450 {
 		t.Fatalf("%d series are handed over: %v", first, err)
 	}
-	f.DB.Exec(t, "delete from series_rating r using series s where s.id = r.series_id and s.library_id = $1", is) // somebody has removed the rating
+	// Somebody has removed the rating.
+	f.DB.Exec(t, "delete from series_rating r using series s where s.id = r.series_id and s.library_id = $1", is)
 	if err := library.Leave(f.In(f.One), f.DB.App, was, time.Minute); err != nil {
 		t.Fatal(err)
 	}

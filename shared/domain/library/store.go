@@ -164,7 +164,8 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		read.Queue(holdScan, id)
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
 		db.Value(&read, &busy, "select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and not "+task.PutOff+")", id)
-		setting.Value(&read, setting.SchedulerZone, &zone) // under the lock: whoever reacts to a change of it waits, or is done
+		// Read under the lock: whoever reacts to a change of it waits, or is done.
+		setting.Value(&read, setting.SchedulerZone, &zone)
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 			return err
 		}
@@ -263,7 +264,8 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`
 	var b pgx.Batch
 	var children []cancelled
-	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id) // listeners know only started ones
+	// Listeners know only started ones.
+	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id)
 	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
 	// A task added during the cancellation may be writing. Books are locked after these rows, as its worker does:
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)

@@ -89,7 +89,8 @@ func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*sized, error) {
 	page.Queue(&b, &i, id)
 	db.One(&b, &s, `select b.series_id, b.library_id, p.revision, p.widths, p.heights from book b join page_index p on `+content.SameVersion+`
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
-	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count { // the index was rewritten between the two statements
+	// The index was rewritten between the two statements.
+	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count {
 		return nil, err
 	}
 	s.index = i

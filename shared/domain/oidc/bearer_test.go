@@ -227,7 +227,8 @@ func TestKeysChange(t *testing.T) {
 	r.idp.mu.Unlock()
 	r.aged("2 hours")
 	r.me(another()).Want(200)
-	if res := r.me(signed(t, r.access(nil))).Want(503); res.Header.Get("Retry-After") == "" { // it is unknown whether the provider has that key
+	// It is unknown whether the provider has that key.
+	if res := r.me(signed(t, r.access(nil))).Want(503); res.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 	before = r.asked("/keys")

@@ -81,7 +81,8 @@ func usable(all []json.RawMessage) (out jose.JSONWebKeySet) {
 		}
 		fit = fit && key.Valid() && key.Use != "enc" && printable(key.KeyID, 0, 500) && (key.Algorithm == "" || slices.Contains(bearerAlgorithms, key.Algorithm))
 		if fit && len(out.Keys) < maxKeys {
-			out.Keys = append(out.Keys, jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm, Use: "sig"}) // no certificates
+			// Without certificates.
+			out.Keys = append(out.Keys, jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm, Use: "sig"})
 		}
 	}
 	return out

@@ -497,10 +497,11 @@ func TestRoles(t *testing.T) {
 		r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true, "access": object{"groups": groups}})
 		return r.session(r.browser("one").signIn(), "/login/oidc/complete").User.Role
 	}
+	// The last case: the only administrator stays one.
 	for _, c := range []struct {
 		groups any
 		want   string
-	}{{[]any{"x", "staff"}, "maintainer"}, {[]any{"staff", "admins"}, "admin"}, {[]any{}, "admin"}} { // the last: the only administrator stays one
+	}{{[]any{"x", "staff"}, "maintainer"}, {[]any{"staff", "admins"}, "admin"}, {[]any{}, "admin"}} {
 		if got := role(c.groups); got != c.want {
 			t.Errorf("%v: %s, want %s", c.groups, got, c.want)
 		}

@@ -38,10 +38,11 @@ type Provider struct {
 	CreateUsers      bool      `json:"createUsers" db:"create_users"`
 	DefaultRole      string    `json:"defaultRole" db:"default_role"`
 	RedirectURIs     []string  `json:"redirectUris" db:"redirect_uris"`
-	BearerAudience   string    `json:"bearerAudience" db:"bearer_audience"` // of accepted access tokens; "": none are accepted
-	Enabled          bool      `json:"enabled" db:"enabled"`
-	CreatedAt        time.Time `json:"createdAt" db:"created_at"`
-	UpdatedAt        time.Time `json:"updatedAt" db:"updated_at"`
+	// Audience of accepted access tokens. If empty, none are accepted.
+	BearerAudience string    `json:"bearerAudience" db:"bearer_audience"`
+	Enabled        bool      `json:"enabled" db:"enabled"`
+	CreatedAt      time.Time `json:"createdAt" db:"created_at"`
+	UpdatedAt      time.Time `json:"updatedAt" db:"updated_at"`
 }
 
 const columns = `id, name, display_name, issuer, client_id, client_secret is not null as has_secret, scopes, admin_groups, maintainer_groups, reader_groups,

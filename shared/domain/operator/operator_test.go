@@ -82,10 +82,12 @@ func TestRootsOfALibraryStay(t *testing.T) {
 	library("Stray", "/manga/a", "before", "manga/a/") // its root was replaced once
 	refused(t, r, fault.Conflict, `roots: library "New" at /comics/new`, "grant-roots", "acme", "--root", "/comics=books/other")
 	refused(t, r, fault.Conflict, `roots: library "New"`, "grant-roots", "acme", "--root", "/fine=books/fine", "--root", "/comics/new=books/deeper")
-	refused(t, r, fault.Conflict, `paths: library "Old"`, "revoke-roots", "acme", "--path", "/comics/old") // otherwise /comics would lead elsewhere
+	// Otherwise /comics would lead elsewhere.
+	refused(t, r, fault.Conflict, `paths: library "Old"`, "revoke-roots", "acme", "--path", "/comics/old")
 	refused(t, r, fault.Conflict, `roots: library "Stray"`, "grant-roots", "acme", "--root", "/manga=books/other")
 	r.details("grant-roots", "acme", "--root", "/comics=books/acme", "--root", "/comics/empty=books/empty")
-	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga") // the latter is served again
+	// The latter root is served again.
+	r.details("grant-roots", "acme", "--root", "/comics/empty=books/void", "--root", "/manga=before/manga")
 	got := r.details("show", "acme")
 	if roots := strings.Join(got.Roots, " "); roots != "/comics=books/acme/ /comics/empty=books/void/ /comics/old=archive/ /manga=before/manga/" {
 		t.Errorf("roots: %s", roots)

@@ -68,7 +68,8 @@ func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared,
 	c := &Cleared{}
 	var failures error
 	for _, prefix := range []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"} {
-		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) { // stores report whole seconds
+		// Stores report whole seconds.
+		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) {
 			if err != nil { // the last item of this prefix
 				failures = errors.Join(failures, err)
 				break

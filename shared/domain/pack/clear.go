@@ -21,10 +21,11 @@ import (
 // clearing is the checkpoint of a clean-up of PDF documents.
 type clearing struct {
 	pdfcache.Result
-	After   uuid.UUID `json:"after"` // last book
-	Total   int64     `json:"total"` // packs to delete at the start
-	Seen    int64     `json:"seen"`
-	Refused string    `json:"refused"` // the store's error for a pack that it did not delete; the others are deleted anyway
+	After uuid.UUID `json:"after"` // last book
+	Total int64     `json:"total"` // packs to delete at the start
+	Seen  int64     `json:"seen"`
+	// The store's error for a pack that it did not delete. The others are deleted anyway.
+	Refused string `json:"refused"`
 }
 
 // packRow is a pack to delete.
@@ -62,7 +63,8 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 		if at.Total == 0 {
 			db.Value(&b, &at.Total, "select count(*)"+ofPDF, at.After, p.All, days)
 		}
-		db.All(&b, &packs, "select p.book_id, p.key, p.size, p.created_at"+ofPDF+" order by p.book_id limit 1000", at.After, p.All, days) // at most what one delete request takes
+		// At most the number of objects of one delete request.
+		db.All(&b, &packs, "select p.book_id, p.key, p.size, p.created_at"+ofPDF+" order by p.book_id limit 1000", at.After, p.All, days)
 		if err := m.Database.Run(ctx, &b); err != nil {
 			return nil, err
 		}
@@ -91,7 +93,8 @@ func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 	if err := m.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	return errors.New("the store does not delete some pages of PDF documents: " + at.Refused) // without its location: the bucket is the operator's
+	// Without the object's location: the bucket is the operator's.
+	return errors.New("the store does not delete some pages of PDF documents: " + at.Refused)
 }
 
 // clear deletes some packs, objects first, as in Expire. The row of a pack that was made again meanwhile stays.

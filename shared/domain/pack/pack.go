@@ -40,10 +40,11 @@ func Queue(b *pgx.Batch, book uuid.UUID, id *uuid.UUID) error {
 
 // bookRow is a book to pack.
 type bookRow struct {
-	Tenant      uuid.UUID `db:"tenant_id"`
-	Secret      []byte    `db:"secret"`
-	Quota       *int64    `db:"max_rendition_bytes"`
-	Used        int64     `db:"used"` // by packs and renditions; by packs only if no measurement was made since the limit was set
+	Tenant uuid.UUID `db:"tenant_id"`
+	Secret []byte    `db:"secret"`
+	Quota  *int64    `db:"max_rendition_bytes"`
+	// By packs and renditions. By packs only if no measurement was made since the limit was set.
+	Used        int64     `db:"used"`
 	Done        bool      `db:"done"`
 	PackKey     string    `db:"pack_key"` // of the pack that Done refers to
 	PackSize    int64     `db:"pack_size"`

@@ -98,7 +98,8 @@ func TestWhoWasLetIn(t *testing.T) {
 	s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
 		values ($1, $2, $3, $4, 's/b.cbz', 10, now(), 'cbz', 't', 't', 't')`, s.One, book, library, series)
 	asBook, asPage := "/book/"+book.String(), "/page/"+book.String()
-	if err := events.New(client, events.Config{}, nil).ChangeAccess(t.Context(), s.One); err != nil { // creates a generation
+	// This creates a generation.
+	if err := events.New(client, events.Config{}, nil).ChangeAccess(t.Context(), s.One); err != nil {
 		t.Fatal(err)
 	}
 

@@ -272,7 +272,8 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book exists but cannot be opened: check its permissions"
-	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there: // as a gateway over folders answers
+	// A gateway over folders answers like this.
+	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there:
 		what = "The file of this book cannot be opened, although its library can: check the permissions of the file's folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)

@@ -32,7 +32,8 @@ func TestFoldersOfPlugins(t *testing.T) {
 		}
 	}
 	admin.Do("DELETE", base+"/admin/plugins/"+gone, nil).Want(204)
-	others := []string{filepath.Join(uuid.NewString(), uuid.NewString()), filepath.Join(r.Two.String(), "files"), "files"} // of unknown owners
+	// Folders of unknown owners.
+	others := []string{filepath.Join(uuid.NewString(), uuid.NewString()), filepath.Join(r.Two.String(), "files"), "files"}
 	for _, name := range others {
 		if err := os.MkdirAll(filepath.Join(r.data, name, "more"), 0o700); err != nil {
 			t.Fatal(err)

@@ -291,7 +291,8 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 	case isFault && f.Code == fault.TooManyRequests:
 		w.stop = err
 		return
-	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals: // interrupted, or changed concurrently
+	// Interrupted, or changed concurrently.
+	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals:
 		w.at.Left[place].Tries++
 		return
 	case isFault && f.Code == fault.NotFound:

@@ -426,7 +426,8 @@ func TestJobFails(t *testing.T) {
 	if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from plugin_failure").Scan(&failures); err != nil || failures != 3 {
 		t.Errorf("%d failures, %v", failures, err)
 	}
-	if got := r.text("select concat_ws(' ', place -> 'counts' -> 'failed', jsonb_array_length(place -> 'left')) from task where id = $1", h.ID); got != "5 5" { // the rest is left for the next run
+	// The rest is left for the next run.
+	if got := r.text("select concat_ws(' ', place -> 'counts' -> 'failed', jsonb_array_length(place -> 'left')) from task where id = $1", h.ID); got != "5 5" {
 		t.Errorf("%s have failed and are left", got)
 	}
 	// A rate-limited plugin is waited for; that is no failure yet.

@@ -57,7 +57,8 @@ func TestSeriesIsFound(t *testing.T) {
 	if m := match(object{}); m["success"] != false {
 		t.Errorf("%v", m)
 	}
-	for _, change := range []object{{"libraryIds": []string{uuid.NewString()}}, {"libraryIds": []string{}, "metadataTargets": []string{"book"}}} { // it is not for this series
+	// The plugin is not for this series.
+	for _, change := range []object{{"libraryIds": []string{uuid.NewString()}}, {"libraryIds": []string{}, "metadataTargets": []string{"book"}}} {
 		c.Do("PATCH", admin+"/"+id, change).Want(200)
 		c.Do("POST", at+"/metadata/auto-match", object{"pluginId": id}).Want(400)
 	}

@@ -57,7 +57,8 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 
 // queueCounts counts requests to a plugin.
 func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
-	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID) // locked first, as by its deletion
+	// Locked first, as in its deletion.
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
 	all = slices.SortedFunc(slices.Values(all), func(a, b *asked) int { return strings.Compare(a.method, b.method) })
 	for _, a := range all {
 		sent, failed, refused := 1, 0, 0

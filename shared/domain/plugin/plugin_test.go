@@ -766,7 +766,8 @@ func TestBookOfAPlugin(t *testing.T) {
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " cover" {
 		t.Errorf("after it was written: %v", got)
 	}
-	r.DB.Exec(t, "update book set title = 'A v22', volume = 22, chapter = null where id = $1", bookID) // after the file was renamed
+	// After the file was renamed.
+	r.DB.Exec(t, "update book set title = 'A v22', volume = 22, chapter = null where id = $1", bookID)
 	if got := statuses(c.Do("POST", at+"/metadata/preview", one)); got["will_apply"] != " title volume chapter cover" {
 		t.Errorf("after its file was renamed: %v", got)
 	}

@@ -98,7 +98,8 @@ func (s *service) signIn(ctx context.Context, plugin uuid.UUID) (*SignIn, error)
 	var n int64
 	b.Queue(`insert into user_plugin (tenant_id, id, account_id, plugin_id) select app.tenant(), gen_random_uuid(), app.account(), p.id
 		from plugin p where p.tenant_id = app.tenant() and p.id = $1 on conflict do nothing`, plugin)
-	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update") // serializes the count
+	// The lock serializes the count.
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
 	b.Queue("delete from user_plugin_sign_in i using user_plugin u where i.tenant_id = app.tenant() and i.user_plugin_id = u.id and i.expires_at < now() and"+ownRow, plugin)
 	db.Affected(&b, &n, `insert into user_plugin_sign_in (tenant_id, state, user_plugin_id, verifier, redirect_uri, expires_at)
 		select u.tenant_id, $2, u.id, $3, $4, now() + $5::interval from user_plugin u where`+ownRow+` and (select count(*) from user_plugin_sign_in i
@@ -151,7 +152,8 @@ func (s *service) signedIn(w http.ResponseWriter, r *http.Request) error {
 	state := sha256.Sum256([]byte(q.Get("state")))
 	http.SetCookie(w, &http.Cookie{Name: cookieOf(state[:]), Path: callbackPath, MaxAge: -1, HttpOnly: true, Secure: httpapi.Secure(ctx), SameSite: http.SameSiteLaxMode})
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Longbox</title><p>"+html.EscapeString(text)+"</p>"+script) // the browser may have disconnected
+	// The browser may have disconnected.
+	_, _ = io.WriteString(w, "<!doctype html><meta charset=utf-8><title>Longbox</title><p>"+html.EscapeString(text)+"</p>"+script)
 	return nil
 }
 

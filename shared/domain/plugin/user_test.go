@@ -375,7 +375,8 @@ func TestTasksOfUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 { // a series that was dropped there stays dropped
+	// A series that was dropped there stays dropped.
+	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 {
 		t.Errorf("%+v", res)
 	}
 	// An unknown user is detected at once.
@@ -536,7 +537,8 @@ func TestRecommendations(t *testing.T) {
 	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": []any{
 		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
 		object{"externalId": "12", "title": "B\x00etter", "score": 7, "reason": "Because", "coverUrl": "javascript:1", "externalUrl": "https://example.org/12", "genres": []string{"Drama"}, "tags": []any{object{"name": "T", "category": "c", "rank": 3}}},
-		object{"externalId": "", "title": "Nothing"}, object{"externalId": "13", "title": 13}, 5}}}).Want(400) // NUL in a config
+		// NUL in a config.
+		object{"externalId": "", "title": "Nothing"}, object{"externalId": "13", "title": 13}, 5}}}).Want(400)
 	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": []any{
 		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
 		object{"externalId": "12", "title": "Better", "score": 7, "reason": "Because", "coverUrl": "javascript:1", "externalUrl": "https://example.org/12", "genres": []string{"Drama"}, "tags": []any{object{"name": "T", "category": "c", "rank": 3}}},
@@ -564,7 +566,8 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/99/dismiss", object{}).Want(404)
 	r.DB.Exec(t, "update user_plugin set dismissed = array(select 'd' || n from generate_series(1, 500) n)")
 	c.Do("POST", at+"/12/dismiss", object{"reason": "not_interested"}).Want(200)
-	if got := r.text("select concat_ws(' ', cardinality(dismissed), dismissed[1], dismissed[500]) from user_plugin"); got != "500 d2 12" { // the oldest are dropped
+	// The oldest are dropped.
+	if got := r.text("select concat_ws(' ', cardinality(dismissed), dismissed[1], dismissed[500]) from user_plugin"); got != "500 d2 12" {
 		t.Errorf("%s were dismissed", got)
 	}
 	if _, err := r.run(task.UserPluginDismissal, r.runner.Dismiss); err != nil {

@@ -70,7 +70,8 @@ func TestPresets(t *testing.T) {
 		t.Errorf("read: %v", got)
 	}
 	me.Do("PUT", one, `{"name":"unread","condition":null}`).Want(409)
-	me.Do("PUT", at+"/"+last["id"].(string), `{"name":"All","condition":{"hasError":{"operator":"isTrue"}}}`).Want(400) // not a field of series
+	// Not a field of series.
+	me.Do("PUT", at+"/"+last["id"].(string), `{"name":"All","condition":{"hasError":{"operator":"isTrue"}}}`).Want(400)
 	for _, c := range []*testkit.Client{other, foreign} {
 		c.Do("GET", one, nil).Want(404)
 		c.Do("PUT", one, `{"name":"Theirs","condition":null}`).Want(404)

@@ -43,7 +43,8 @@ func TestOlderPlaceIsRefused(t *testing.T) {
 	put("d", 0.6, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), 204) // a clock that is ahead: counts as now
 	is("d", 0.6, "")
 	put("e", 0.7, "2024-05-04T00:00:00Z", 409)
-	r.who.Do("PUT", book+"/progression", `{"locator":{"href":"f","locations":{"totalProgression":0.8}}}`).Want(204) // without a time it counts when it arrives
+	// Without a time, the time of arrival counts.
+	r.who.Do("PUT", book+"/progression", `{"locator":{"href":"f","locations":{"totalProgression":0.8}}}`).Want(204)
 	is("f", 0.8, "")
 	r.who.Do("PUT", book+"/progression", `{"locator":{"href":"g","locations":{"totalProgression":0.9}},"modified":null}`).Want(204)
 	is("g", 0.9, "")

@@ -57,12 +57,13 @@ func TestProgression(t *testing.T) {
 	for body, field := range map[string]string{
 		`{}`:            "locator",
 		`{"locator":3}`: "locator",
-		`{"locator":{"locations":{"totalProgression":1}}}`:                                                                        "locator.href",
-		`{"locator":{"href":"a"}}`:                                                                                                "locator.locations.totalProgression",
-		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                                             "locator.locations.totalProgression",
-		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`:                           "locator",
-		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:                                         "device.name",
-		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"id":"a","ID":"` + strings.Repeat("b", 300) + `"}}`: "body", // one would be validated, the other stored
+		`{"locator":{"locations":{"totalProgression":1}}}`:                                              "locator.href",
+		`{"locator":{"href":"a"}}`:                                                                      "locator.locations.totalProgression",
+		`{"locator":{"href":"a","locations":{"totalProgression":2}}}`:                                   "locator.locations.totalProgression",
+		`{"locator":{"href":"` + strings.Repeat("a", 10_000) + `","locations":{"totalProgression":1}}}`: "locator",
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"name":3}}`:               "device.name",
+		// Otherwise one of them would be validated and the other stored.
+		`{"locator":{"href":"a","locations":{"totalProgression":1}},"device":{"id":"a","ID":"` + strings.Repeat("b", 300) + `"}}`: "body",
 	} {
 		if res := put(body).Want(400); !strings.Contains(string(res.Body), `"`+field+`"`) {
 			t.Errorf("%.60s: %s", body, res.Body)
@@ -85,7 +86,8 @@ func TestPlaceOfMeasuredSitting(t *testing.T) {
 	path := "/api/v1/books/" + r.book.String() + "/progression"
 	sitting := func(more session) session {
 		more["activeDurationMs"], more["toPercentage"] = 1000, 0.42
-		more["clientStartedAt"], more["clientEndedAt"] = "2024-05-01T00:00:00Z", "2999-01-01T00:00:00Z" // the end counts as now
+		// The end counts as now.
+		more["clientStartedAt"], more["clientEndedAt"] = "2024-05-01T00:00:00Z", "2999-01-01T00:00:00Z"
 		return r.session("progress", 0, 0, more)
 	}
 	for _, c := range []struct {
@@ -114,7 +116,8 @@ func TestPlaceThatIsNone(t *testing.T) {
 	path := "/api/v1/books/" + r.book.String() + "/progression"
 	r.who.Do("PUT", path, `{"locator":{"href":"text","locations":{"totalProgression":0.4}}}`).Want(204)
 	for _, none := range []string{"", " ", "null", "3", `"text"`, "[]", "epubcfi(/6/4)", `{"href":`} {
-		sitting := r.session("progress", 0, 0, session{"r2Progression": none, "clientEndedAt": "2999-01-01T00:00:00Z"}) // counts as now
+		// The end counts as now.
+		sitting := r.session("progress", 0, 0, session{"r2Progression": none, "clientEndedAt": "2999-01-01T00:00:00Z"})
 		if accepted := r.tell(sitting)["accepted"].([]any); len(accepted) != 1 {
 			t.Errorf("%q: accepted %v", none, accepted)
 		}

@@ -80,7 +80,8 @@ func (k kind[T]) add(ctx context.Context, d *db.DB, o owner.Owner, id uuid.UUID,
 	var exists bool
 	var at *touched
 	var out *T
-	db.Value(&b, &exists, o.SQL("select true from {o} o where {is} for no key update"), id) // makes writers wait for each other
+	// The lock makes writers wait for each other.
+	db.Value(&b, &exists, o.SQL("select true from {o} o where {is} for no key update"), id)
 	db.One(&b, &out, insert+" and "+room+conflict+" returning "+k.all(), append([]any{id}, values...)...)
 	queueTouch(&b, &at, o, k.sql(o, "exists (select from {k} y where y.tenant_id = app.tenant() and y.{id} = o.id and y.updated_at = now())"), id)
 	if err := d.Run(ctx, &b); err != nil {

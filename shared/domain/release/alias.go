@@ -85,7 +85,8 @@ func addAlias(ctx context.Context, d *db.DB, series uuid.UUID, body *AliasBody) 
 	var library *uuid.UUID
 	var before, fresh *Alias
 	name := normalize(body.Alias)
-	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series) // serializes writers
+	// The lock serializes writers.
+	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series)
 	db.One(&b, &before, "select "+aliasColumns+" from series_alias a where a.tenant_id = app.tenant() and a.series_id = $1 and a.normalized = $2", series, name)
 	db.One(&b, &fresh, `insert into series_alias as a (tenant_id, id, series_id, alias, normalized, source) select app.tenant(), gen_random_uuid(), s.id, $2, $3, $4 from series s
 		where s.tenant_id = app.tenant() and s.id = $1 and (select count(*) from series_alias where tenant_id = app.tenant() and series_id = $1) < $5

@@ -253,7 +253,8 @@ func (p *Poll) rename(ctx context.Context, tx pgx.Tx, in *Result) error {
 		return nil
 	}
 	var b pgx.Batch
-	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID) // locked before its sources, as by its deletion
+	// Locked before its sources, as in its deletion.
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for key share", p.PluginID)
 	// Locks the polled source and those to be removed in one order, as does a reset of all.
 	b.Queue("select from release_source where tenant_id = app.tenant() and plugin_id = $1 order by id for no key update", p.PluginID)
 	QueueSources(&b, p.PluginID, namedIn(in.sources))

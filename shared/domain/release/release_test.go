@@ -380,7 +380,8 @@ func TestSeriesIsDeletedDuringAPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	if _, err := tx.Exec(t.Context(), "select from series where id = $1 for update", r.series); err != nil { // as a deletion does before the rows of the series
+	// As a deletion does before it deletes the rows of the series.
+	if _, err := tx.Exec(t.Context(), "select from series where id = $1 for update", r.series); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

@@ -146,7 +146,8 @@ func (t *Tracker) addTitles(ctx context.Context, h task.Held, page []titled, at 
 	var names, normalized []string
 	for _, s := range page {
 		for _, title := range s.Titles[:min(len(s.Titles), mostAliases)] {
-			if n := normalize(title); n != "" && len(n) <= maxAlias && utf8.RuneCountInString(title) <= 1000 { // longer ones cannot be stored
+			// Longer ones cannot be stored.
+			if n := normalize(title); n != "" && len(n) <= maxAlias && utf8.RuneCountInString(title) <= 1000 {
 				ids, names, normalized = append(ids, s.ID), append(names, title), append(normalized, n)
 			}
 		}

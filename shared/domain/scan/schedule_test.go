@@ -163,7 +163,8 @@ func TestDaylightSaving(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(at) != 3 || at[1].Day() == at[2].Day() || at[1].Hour() > 3 || at[2].Hour() != 2 { // the first was due at the start
+		// The first was due at the start.
+		if len(at) != 3 || at[1].Day() == at[2].Day() || at[1].Hour() > 3 || at[2].Hour() != 2 {
 			t.Errorf("%s: %v", name, at)
 		}
 		if _, err := d.Owner.Pool().Exec(t.Context(), "delete from library where id = $1", library); err != nil {

@@ -164,7 +164,8 @@ func ownLists(a *httpapi.API, d *db.DB) {
 func single(a *httpapi.API, d *db.DB) {
 	for _, full := range []httpapi.Op{
 		operation("GET", "/{id}", "getSeries", "Get a series", auth.SeriesRead),
-		operation("GET", "/{id}/full", "getFullSeries", "Get a series; same as /series/{id}", auth.SeriesRead), // for clients that know a shorter record
+		// For clients that know a shorter record.
+		operation("GET", "/{id}/full", "getFullSeries", "Get a series; same as /series/{id}", auth.SeriesRead),
 	} {
 		httpapi.Register(a, full.Ahead(), func(ctx context.Context, in *httpapi.IDInput) (*Details, error) { return get(ctx, d, in.ID) })
 	}

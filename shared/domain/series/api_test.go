@@ -158,7 +158,8 @@ func TestEveryListIsSorted(t *testing.T) {
 	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	comics := newLibrary(t, s, s.One, "comics")
-	for i, name := range []string{"A", "B", "C", "D", "E"} { // with equal numbers of books, and equal years: the ids decide
+	// They have equal numbers of books and equal years, so the ids decide.
+	for i, name := range []string{"A", "B", "C", "D", "E"} {
 		_, books := newSeries(t, s, s.One, comics, name, i/2, 2)
 		if name != "C" {
 			read(t, s, me, books[0], false, []int{30, 20, 0, 25, 20}[i])

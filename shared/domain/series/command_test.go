@@ -68,7 +68,8 @@ func TestCommandsOnSeveral(t *testing.T) {
 			t.Errorf("%s: another tenant's tasks %s", c.path, got)
 		}
 	}
-	for _, path := range []string{"/series/bulk/titles/reprocess", "/series/titles/reprocess"} { // a dry run changes nothing
+	// A dry run changes nothing.
+	for _, path := range []string{"/series/bulk/titles/reprocess", "/series/titles/reprocess"} {
 		exec(t, s, "delete from task")
 		maintainer.Do("POST", "/api/v1"+path, with("dryRun", true)).Want(200)
 		var tried bool

@@ -340,7 +340,8 @@ func TestSeriesTags(t *testing.T) {
 		if got := titles(admin.Do("POST", base+"/series/list", body)); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
-		if got := titles(r.User(t, "one", "maintainer").Do("POST", base+"/series/list", body)); got != "A B of 2" { // it counts only for administrators
+		// It counts only for administrators.
+		if got := titles(r.User(t, "one", "maintainer").Do("POST", base+"/series/list", body)); got != "A B of 2" {
 			t.Errorf("%s by somebody else: %s", path, got)
 		}
 	}

@@ -52,7 +52,8 @@ func TestWhoseGrants(t *testing.T) {
 	r := newRig(t)
 	admin := r.User(t, "one", "admin")
 	ann, bob := r.User(t, "one", "reader"), r.User(t, "one", "reader")
-	r.DB.Exec(t, "update account set username = 'ann' where id = $1", bob.ID) // so that the order of names differs from that of ids
+	// Now the order of names differs from that of ids.
+	r.DB.Exec(t, "update account set username = 'ann' where id = $1", bob.ID)
 	r.DB.Exec(t, "update account set username = 'Zoe' where id = $1", ann.ID)
 	kids, adult := r.tag(admin, "Kids"), r.tag(admin, "adult")
 	of := func(u *testkit.Client) string { return base + "/users/" + u.ID.String() }

@@ -275,7 +275,8 @@ func TestRefusedTasks(t *testing.T) {
 	if n := r.tasks(t, "true"); n != 0 {
 		t.Errorf("%d tasks were started", n)
 	}
-	key.Do("POST", base+"/tasks", `{"taskType":{"type":"generate_thumbnails"}}`).Want(200) // its own operation needs no further permission
+	// Its own operation needs no further permission.
+	key.Do("POST", base+"/tasks", `{"taskType":{"type":"generate_thumbnails"}}`).Want(200)
 	r.Key(t, me, auth.SeriesWrite).Do("POST", base+"/tasks", `{"taskType":{"type":"analyze_series","seriesId":"`+r.series.String()+`"}}`).Want(403)
 
 	// A user who does not see every series cannot start tasks for a whole library.

@@ -65,7 +65,8 @@ func TestStatistics(t *testing.T) {
 		session(of["a1"], "completed", "tab", "2024-05-07T23:30:00Z", "2024-05-07T23:59:59Z", `,"activeDurationMs":60000,"pagesRead":10,"deviceName":"Tablet"`),
 		session(of["b1"], "progress", "phone", "2024-05-12T10:00:00Z", "2024-05-12T10:10:00Z", `,"toPage":3`),
 		session(of["b2"], "completed", "phone", "2024-06-03T10:00:00Z", "2024-06-03T10:10:00Z", `,"pagesRead":7`),
-		session(of["b2"], "progress", "phone", "2024-06-04T10:00:00Z", "2024-06-04T10:10:00Z", `,"activeDurationMs":0,"toPage":1`), // without activity
+		// Without activity.
+		session(of["b2"], "progress", "phone", "2024-06-04T10:00:00Z", "2024-06-04T10:10:00Z", `,"activeDurationMs":0,"toPage":1`),
 		session(of["b2"], "reset", "phone", "2024-06-05T10:00:00Z", "2024-06-05T10:00:00Z", ""),
 	}
 	for _, c := range []*testkit.Client{me, other} {

@@ -344,7 +344,8 @@ func TestRescueBesideNewChildren(t *testing.T) {
 	d := testkit.DB(t)
 	ctx := context.Background()
 	all := family(t, d, d.Tenant(t, "one"), 2)
-	exec(t, d, "update task set open_children = 3 where id = $1", all[0].ID) // a child has ended without decrementing the parent's count
+	// A child has ended without decrementing the parent's count.
+	exec(t, d, "update task set open_children = 3 where id = $1", all[0].ID)
 	fanout, err := d.Owner.Pool().Begin(ctx)
 	must(t, err)
 	defer func() { _ = fanout.Rollback(ctx) }()

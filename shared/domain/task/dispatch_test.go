@@ -286,8 +286,9 @@ func TestMessageOfADeadWorkersTask(t *testing.T) {
 	if count(t, d, "status = 'running' and locked_by = 'dead'") != 1 {
 		t.Fatal("a task was taken from its holder")
 	}
+	// One task waits for its children, the other has no attempts left.
 	for _, why := range []string{"lease_until = null, done = true",
-		"lease_until = now() - interval '1 second', done = false, max_attempts = 1"} { // it waits for its children; no attempts are left
+		"lease_until = now() - interval '1 second', done = false, max_attempts = 1"} {
 		exec(t, d, "update task set "+why)
 		must(t, r.Take(ctx, body))
 		if count(t, d, "status = 'running' and lease_epoch = 1") != 1 {
@@ -370,7 +371,8 @@ func TestScanQuota(t *testing.T) {
 		must(t, err)
 		return count(t, d, "type = 'scan_library' and status = 'running'") == 2 && count(t, d, "type <> 'scan_library' and status = 'running'") == 1
 	})
-	exec(t, d, "update task set done = true where type = 'scan_library' and status = 'running'") // while they wait for children they still run
+	// While scans wait for children, they are still running.
+	exec(t, d, "update task set done = true where type = 'scan_library' and status = 'running'")
 	if held, err := claim(ctx, d.System, "w", time.Minute, 3); err != nil || len(held) != 0 {
 		t.Errorf("%v %v", held, err)
 	}

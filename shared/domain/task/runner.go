@@ -56,7 +56,8 @@ type Runner struct {
 	once  sync.Once
 	slots chan struct{}
 	mu    sync.Mutex
-	held  map[db.Task]*running // by lease: a task that was taken away may be claimed again before its first run has stopped
+	// By lease: a task that was taken away may be claimed again before its first run has stopped.
+	held map[db.Task]*running
 }
 
 type running struct {

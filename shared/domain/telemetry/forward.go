@@ -51,8 +51,9 @@ type forwarder struct {
 
 func newForwarder(c Config) *forwarder {
 	return &forwarder{strings.TrimRight(c.Endpoint, "/"), &http.Client{Timeout: patience,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // no redirects: only where the operator says
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: atOnce, IdleConnTimeout: time.Minute},
+		// No redirects: data goes only to the address that the operator has set.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, make(chan struct{}, atOnce)}
 }
 

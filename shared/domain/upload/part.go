@@ -209,7 +209,8 @@ func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, er
 	if lerr != nil {
 		return nil, refused(lerr)
 	}
-	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) { // it is the file to be replaced
+	// This is the file to be replaced.
+	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) {
 		return nil, gone(err)
 	}
 	return u.completed(ctx, r)

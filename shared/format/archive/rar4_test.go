@@ -115,7 +115,8 @@ func TestModelOfRAR4IsBounded(t *testing.T) {
 	second.put(end4, 2)
 	second.put(another4, 1)
 	for name, before := range map[string][]byte{"the first block": nil, "the second": second.b} {
-		for megabytes, want := range map[int]Kind{1: Corrupt, 16: Corrupt, 17: TooLarge, 256: TooLarge} { // those that are small enough are no page
+		// Entries that are small enough are not pages.
+		for megabytes, want := range map[int]Kind{1: Corrupt, 16: Corrupt, 17: TooLarge, 256: TooLarge} {
 			data := append(append(bytes.Clone(before), 0xa4, byte(megabytes-1)), bytes.Repeat([]byte{0x5a, 0x13, 0x77}, 200)...)
 			e, block := rar4(data, make([]byte, 5000))
 			if _, err := unpack(e, block, lim); kindOf(err) != want {

@@ -22,9 +22,9 @@ const NoPackage archive.Kind = "no_package"
 
 // Limits for a publication. A field that is zero or less means its default.
 type Limits struct {
-	Documents     int             `env:"EPUB_MAX_DOCUMENTS" envDefault:"2000"`  // spine documents that are read to find page images
+	Documents     int             `env:"EPUB_MAX_DOCUMENTS" envDefault:"2000"`  // spine documents read to find page images
 	DocumentBytes int64           `env:"EPUB_MAX_DOCUMENT" envDefault:"262144"` // one spine document, uncompressed
-	TotalBytes    int64           `env:"EPUB_MAX_TOTAL" envDefault:"16777216"`  // all spine documents that are read, uncompressed
+	TotalBytes    int64           `env:"EPUB_MAX_TOTAL" envDefault:"16777216"`  // all spine documents read, uncompressed
 	Items         int             `env:"EPUB_MAX_ITEMS" envDefault:"20000"`     // items of manifest and spine
 	TextBytes     int             `env:"EPUB_MAX_TEXT" envDefault:"65536"`      // one text of the metadata
 	XML           xmllimit.Limits // every document

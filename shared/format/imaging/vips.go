@@ -42,7 +42,8 @@ func undecodable(mediaType string, err error) *Undecodable {
 	var lines []string
 	for line := range strings.Lines(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")) {
 		line = strings.TrimSpace(line)
-		if line != "" && !slices.Contains(lines, line) && !strings.HasPrefix(line, "source: bad seek") { // follows from reading near the end
+		// That line follows from reading near the end.
+		if line != "" && !slices.Contains(lines, line) && !strings.HasPrefix(line, "source: bad seek") {
 			lines = append(lines, line)
 		}
 	}

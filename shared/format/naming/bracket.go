@@ -18,7 +18,7 @@ var (
 	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + episodeWords + `|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
 	bracketHash  = lazily(`[\s,]#\s?(\d{1,4}(?:\.\d{1,2})?)$`)
 	bracketBook  = lazily(`(?i)\pL[\s,]+(?:books?|bk|vol|volume|tome|tomo|band|buch|livre|libro|книга|том)\.?\s(\d{1,4}(?:\.\d{1,2})?)$`)
-	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // a number in front, but not that of "2061 Odyssey Three"
+	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // not the number of "2061 Odyssey Three"
 	bracketName  = lazily(`^\p{L}.*\s#?\d{1,3}(?:\.\d{1,2})?$`)
 	coverMark    = lazily(`^c\d$`)
 	coverOf      = lazily(`(?:^|[^\p{L}\p{N}])(#?\s?\d{1,4})\s*$`)
@@ -83,9 +83,11 @@ func (r *reader) brackets() {
 			if m := bracketYear.FindStringSubmatch(in); m != nil && r.Year == nil {
 				r.Year = whole(m[1])
 			}
-		case numbered && !front && r.bracket == nil && bracketHash.MatchString(in) && !ownNumber.MatchString(outside[:g.from]): // "Title (Series, #2)"
+		// "Title (Series, #2)"
+		case numbered && !front && r.bracket == nil && bracketHash.MatchString(in) && !ownNumber.MatchString(outside[:g.from]):
 			r.bracket, r.bracketAt = parse(bracketHash.FindStringSubmatch(in)[1]), g
-		case numbered && !front && r.bracket == nil && bracketBook.MatchString(in) && !bareNumber.MatchString(outside): // "Title (Series Book 2)"
+		// "Title (Series Book 2)"
+		case numbered && !front && r.bracket == nil && bracketBook.MatchString(in) && !bareNumber.MatchString(outside):
 			r.bracket, r.bracketAt = parse(bracketBook.FindStringSubmatch(in)[1]), g
 		case bracketPlain.MatchString(in):
 			if r.bracket == nil && !(front && strings.TrimSpace(outside) != "") {

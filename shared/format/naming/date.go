@@ -32,7 +32,8 @@ const (
 		`gennaio|febbraio|aprile|maggio|giugno|luglio|settembre|ottobre|dicembre|` +
 		`janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|` +
 		`январ[ья]|феврал[ья]|марта?|апрел[ья]|май|мая|июн[ья]|июл[ья]|августа?|сентябр[ья]|октябр[ья]|ноябр[ья]|декабр[ья]`
-	shortMonths = `jan|feb|mar|mars|apr|may|mai|jun|jul|aug|sept?|oct|okt|nov|dec|dez` // include short words with other meanings: "Mars"
+	// Short words with other meanings are included, such as "Mars".
+	shortMonths = `jan|feb|mar|mars|apr|may|mai|jun|jul|aug|sept?|oct|okt|nov|dec|dez`
 )
 
 // dates removes dates, as in the names of weeklies and monthlies, page sizes, and the year of a Japanese magazine:
@@ -50,7 +51,8 @@ func (r *reader) dates() {
 		r.blank(span{m[2], m[3]})
 		r.tags = append(r.tags, span{m[2], m[3]})
 	}
-	if m := find(issueDot, century && strings.Contains(r.text, "."), r.text); m != nil { // "18.2021" is "18-2021", and "2021.05" "2021-05"
+	// "18.2021" is "18-2021", and "2021.05" is "2021-05".
+	if m := find(issueDot, century && strings.Contains(r.text, "."), r.text); m != nil {
 		r.text = r.text[:max(m[2], m[4])] + "-" + r.text[max(m[3], m[5]):]
 	}
 	if m := find(monthly, century && (strings.Contains(r.text, "-0") || strings.Contains(r.text, "-1")), r.text); m != nil {

@@ -411,7 +411,8 @@ func (r *reader) issue() (*found, *float64) {
 		}
 	}
 	if !n.strong && r.Chapter == nil && r.volumeNumber != nil && at.from >= r.volumeEnd {
-		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" && !partWord.MatchString(r.text[at.from:at.to]) // "Vol. 2 No. 12"
+		// "Vol. 2 No. 12"
+		n.strong = strings.Trim(r.text[r.volumeEnd:at.from], " .,") == "" && !partWord.MatchString(r.text[at.from:at.to])
 	}
 	if !n.strong && (r.Chapter != nil || r.volumeNumber != nil) {
 		return nil, nil

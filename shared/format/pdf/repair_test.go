@@ -28,7 +28,8 @@ func TestRepair(t *testing.T) {
 	plain := scan("", fill, plainImage)
 	untrailed := append(bytes.Clone(plain[:bytes.Index(plain, []byte("xref"))]), "startxref\n20\n%%EOF"...)
 	changed := bytes.Replace(wrongTable(t, plain), []byte("startxref"), []byte("7 0 obj\n<</Title(New)>>\nendobj\nstartxref"), 1)
-	freed := regexp.MustCompile(`(65535 f \n\d{10} 00000 n \n\d{10} 00000) n`).ReplaceAll(plain, []byte("$1 f")) // object 2
+	// Object 2 is marked free.
+	freed := regexp.MustCompile(`(65535 f \n\d{10} 00000 n \n\d{10} 00000) n`).ReplaceAll(plain, []byte("$1 f"))
 	long := bytes.Replace(plain, []byte("%PDF-1.4\n"), []byte("%PDF-1.4\n%"+strings.Repeat("x", 3*chunkBytes+17)+"\n"), 1)
 	files := encrypted(t)
 	for name, c := range map[string]struct {

@@ -209,7 +209,8 @@ func TestQuickOpen(t *testing.T) {
 		damaged := bytes.Clone(b)
 		damaged[at] ^= 0x41
 		pages, err := read(damaged, archive.Limits{})
-		if block := at < end+20; err != nil && !block || err == nil && !slices.Equal(pages, dir.Entries) { // of the copies' own block the header counts
+		// The header counts the copies' own block.
+		if block := at < end+20; err != nil && !block || err == nil && !slices.Equal(pages, dir.Entries) {
 			t.Fatalf("byte %d: %d pages, %v", at, len(pages), err)
 		}
 	}

@@ -36,8 +36,9 @@ const (
 // getter sends GET requests. It uses the SDK's signer without the SDK's middleware, which costs more than all other
 // work for a page: compare BenchmarkRange and BenchmarkRangeSDK.
 type getter struct {
-	client      *http.Client
-	fresh       *http.Client // opens a new connection per request: for retries, because a kept one may lead to a slow or broken server
+	client *http.Client
+	// Opens a new connection per request: for retries, because a kept one may lead to a slow or broken server.
+	fresh       *http.Client
 	signer      *v4.Signer
 	credentials aws.CredentialsProvider
 	region      string

@@ -155,7 +155,8 @@ func (w *walk) entries(ctx context.Context, l listing, prefix, after string, cau
 		case !w.all(ctx, folder, after):
 			return "", false
 		case w.levels > levels:
-			return strings.TrimSuffix(folder, "/") + "0", true // sorts right after the slash; a file with just this name is missed
+			// This sorts right after the slash. A file with exactly this name is missed.
+			return strings.TrimSuffix(folder, "/") + "0", true
 		}
 	}
 	return "", w.give(objects)

@@ -94,7 +94,8 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 	if err := c.SetDeadline(time.Now().Add(w.within)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // aborts pending reads and writes
+	// The deadline aborts pending reads and writes.
+	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	res, err := func() (*http.Response, error) {
 		if err := req.Write(c); err != nil {
 			return nil, err

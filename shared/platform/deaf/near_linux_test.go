@@ -31,7 +31,8 @@ func TestNear(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if ours := kept >= received && kept <= 2*received; ours != near { // The system doubles it, as far as it lets one choose.
+		// The system doubles the size, as far as the size can be chosen.
+		if ours := kept >= received && kept <= 2*received; ours != near {
 			t.Errorf("%s: %d bytes are kept", address, kept)
 		}
 	}

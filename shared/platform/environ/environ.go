@@ -89,6 +89,7 @@ func isOrigin(value string) bool {
 	if err != nil || u.Hostname() == "" || value != u.Scheme+"://"+strings.ToLower(u.Host) {
 		return false
 	}
-	usual := u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" // browsers leave these ports out
+	// Browsers leave these ports out.
+	usual := u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443"
 	return !usual && !strings.Contains(value, "*")
 }

@@ -56,7 +56,8 @@ func (p *Publisher) next() []*job {
 		return nil
 	}
 	most := pipelineLen
-	if !p.slow.IsZero() { // send one job first: a Redis that is starting could refuse the head of a pipeline and accept the rest
+	// Send one job first: a Redis that is starting could refuse the head of a pipeline and accept the rest.
+	if !p.slow.IsZero() {
 		most = 1
 	}
 	return append([]*job(nil), p.queue[:min(len(p.queue), most)]...)

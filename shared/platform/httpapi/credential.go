@@ -48,7 +48,8 @@ func credentialOf(r *http.Request) Credential {
 	if key := r.Header.Get("X-API-Key"); key != "" {
 		return Credential{Bearer: key}
 	}
-	if key := r.Header.Get("X-Auth-User"); key != "" && strings.HasPrefix(r.URL.Path, "/koreader/") { // KOReader's user name
+	// KOReader sends the key as the user name.
+	if key := r.Header.Get("X-Auth-User"); key != "" && strings.HasPrefix(r.URL.Path, "/koreader/") {
 		return Credential{Bearer: key}
 	}
 	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {

@@ -48,7 +48,8 @@ func problem(r *request, err error) *Problem {
 	if e.Code.Status() >= http.StatusInternalServerError && Gone(r.client, err) {
 		return &Problem{Word: "ClientClosedRequest", Message: "The client left before the answer", status: gone}
 	}
-	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) { // the runtime's time limit: nothing is broken
+	// The runtime's time limit: nothing is broken.
+	if e.Code == fault.Internal && errors.Is(err, context.DeadlineExceeded) {
 		e = fault.Wrap(err, fault.Unavailable, "This took too long; try again")
 		e.RetryAfter = time.Second
 	}
@@ -179,7 +180,8 @@ func fields(errs []error) []fault.Field {
 		} else if path == "" {
 			path = det.Location
 		}
-		if strings.HasPrefix(msg, "invalid value: invalid UUID") || strings.HasPrefix(msg, "invalid value: invalid urn") { // in a path or a query
+		// In a path or a query.
+		if strings.HasPrefix(msg, "invalid value: invalid UUID") || strings.HasPrefix(msg, "invalid value: invalid urn") {
 			msg = noUUID
 		}
 		if msg == validation.MsgExpectedRFC3339DateTime || strings.HasPrefix(msg, "invalid date/time for format ") {

@@ -33,12 +33,14 @@ type Op struct {
 	Media      string  // media types of a plain handler's response, separated by ", "
 	Query      []Query // query parameters of a plain handler, for the description
 	SeesAll    bool    // concerns all series: callers who do not see every series get 403
-	Rest       bool    // the last path parameter is the rest of the path with its slashes (plain handlers only): PathParam "*"
-	Prefixed   bool    // the path begins with {prefix}, which each tenant chooses; without a prefix the operation does not exist
-	Early      bool    // starts before the request is counted: see Ahead
-	File       string  // the form member that holds a file, if the body is a form
-	MaxBody    int64   // limit of the request body in bytes; 0: maxBody
-	Also       []int   // further success statuses, of a plain handler or a Statused response
+	// The last path parameter is the rest of the path with its slashes (plain handlers only): PathParam "*".
+	Rest bool
+	// The path begins with {prefix}, which each tenant chooses. Without a prefix the operation does not exist.
+	Prefixed bool
+	Early    bool   // starts before the request is counted: see Ahead
+	File     string // the form member that holds a file, if the body is a form
+	MaxBody  int64  // limit of the request body in bytes; 0: maxBody
+	Also     []int  // further success statuses, of a plain handler or a Statused response
 }
 
 // ForAll returns the operation, limited to callers who see every series.

@@ -112,7 +112,8 @@ func TestCORS(t *testing.T) {
 	if h.Get("Access-Control-Allow-Origin") != "https://read.example" || h.Get("Vary") != "Origin" {
 		t.Errorf("answer: %v", h)
 	}
-	for _, name := range []string{"X-RateLimit-Limit", "Content-Range", "Accept-Ranges"} { // without the last, PDF.js asks for no ranges
+	// Without the last one, PDF.js requests no ranges.
+	for _, name := range []string{"X-RateLimit-Limit", "Content-Range", "Accept-Ranges"} {
 		if !strings.Contains(", "+h.Get("Access-Control-Expose-Headers")+",", ", "+name+",") {
 			t.Errorf("%s may not be read: %s", name, h.Get("Access-Control-Expose-Headers"))
 		}

@@ -174,7 +174,8 @@ func TestAnswersArriveWhole(t *testing.T) {
 					t.Errorf("%s: status %d, want %d: %s", path, res.StatusCode, want, raw)
 				}
 				if path == "/panic" {
-					testkit.Eventually(t, 10*time.Second, func() bool { return out.count("on purpose") > 0 }) // which may be read after the answer
+					// It may be read after the response.
+					testkit.Eventually(t, 10*time.Second, func() bool { return out.count("on purpose") > 0 })
 					if !strings.Contains(string(raw), `"error":"InternalServerError"`) || out.count("on purpose") != 1 {
 						t.Errorf("a panic answers %s and is logged %d times", raw, out.count("on purpose"))
 					}

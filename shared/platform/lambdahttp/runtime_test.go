@@ -85,7 +85,8 @@ func TestBrokenStreams(t *testing.T) {
 			if res, _ := ask(t, url, "GET", "/nothing", nil, nil); res.StatusCode != 200 || len(f.Function.Inits()) != 1 {
 				t.Errorf("afterwards: status %d with process %d", res.StatusCode, len(f.Function.Inits()))
 			}
-			testkit.Eventually(t, 10*time.Second, func() bool { return out.count("after\n") == 2 }) // which the answer does not wait for
+			// The response does not wait for it.
+			testkit.Eventually(t, 10*time.Second, func() bool { return out.count("after\n") == 2 })
 		})
 	}
 }

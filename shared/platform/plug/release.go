@@ -21,10 +21,11 @@ var SourceKinds = []string{"rss-uploader", "rss-series", "api-feed", "metadata-f
 
 // Releases is what a plugin that announces releases may know.
 type Releases struct {
-	Source   string            `json:"source,omitempty"` // the polled source; empty if none
-	ETag     *string           `json:"etag,omitempty"`   // of the source
-	Tracked  []Tracked         `json:"tracked,omitempty"`
-	Recorded map[string]string `json:"recorded,omitempty"` // ids of releases that the source announced, by the source's own id
+	Source  string    `json:"source,omitempty"` // the polled source; empty if none
+	ETag    *string   `json:"etag,omitempty"`   // of the source
+	Tracked []Tracked `json:"tracked,omitempty"`
+	// Ids of releases that the source announced, by the source's own id.
+	Recorded map[string]string `json:"recorded,omitempty"`
 	Torrents map[string]string `json:"torrents,omitempty"` // ids of releases that any source announced, by TorrentOf
 	Sources  []string          `json:"sources,omitempty"`  // sources that the plugin has named
 }

@@ -128,7 +128,8 @@ func TestVisibility(t *testing.T) {
 	if len(again) != 1 || again[0].Receives != 2 || again[0].ID != first[0].ID {
 		t.Fatalf("%+v", again)
 	}
-	if third := receive(t, q, 1, 5*time.Second, time.Second); len(third) != 1 || third[0].Receives != 3 { // nobody deleted it
+	// Nobody deleted it.
+	if third := receive(t, q, 1, 5*time.Second, time.Second); len(third) != 1 || third[0].Receives != 3 {
 		t.Fatalf("%+v", third)
 	}
 }

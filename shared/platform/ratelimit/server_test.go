@@ -29,7 +29,8 @@ func client(t testing.TB, url string) *redis.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = 10*time.Second, 10*time.Second, 10*time.Second // the limiter's own deadline counts
+	// The limiter's own deadline counts.
+	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = 10*time.Second, 10*time.Second, 10*time.Second
 	rdb := redis.NewClient(opt)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb

@@ -116,7 +116,8 @@ func TestRenamedFolderStaysTheSameSeries(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			for i := range 80 {
-				testkit.WriteFile(t, r.folder, fmt.Sprintf("Batmen/Batmen %03d.cbz", i), testkit.Comic(t, i, 1+i/64, "")) // all different
+				// Their contents all differ.
+				testkit.WriteFile(t, r.folder, fmt.Sprintf("Batmen/Batmen %03d.cbz", i), testkit.Comic(t, i, 1+i/64, ""))
 			}
 			testkit.WriteFile(t, r.folder, "Batmen/broken.cbz", []byte("unreadable"))
 			for i := range 100 { // so that the guard sees a large library

@@ -168,7 +168,8 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 			at.From = books[0].Key
 		}
 		switch {
-		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)): // the store is away; or the checkpoint would skip what was not read
+		// The store is unreachable; or the checkpoint would skip what was not read.
+		case lost.err != nil && (p.done == 0 && blob.Unreachable(p.err) || task.MustPause(ctx)):
 			return nil, lost.explain(of)
 		case len(books) > 0 && task.MustPause(ctx):
 			return nil, task.Paused(at)

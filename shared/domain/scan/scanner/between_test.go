@@ -241,7 +241,8 @@ func (w *between) do(o op) {
 		w.purged(w.libraries[o.A%2])
 	case "age":
 		for _, one := range w.works {
-			if one.at != "" && slices.ContainsFunc(one.own, func(old string) bool { // announced in one place, and not in the other for an hour
+			// Announced in one place, but not in the other for an hour.
+			if one.at != "" && slices.ContainsFunc(one.own, func(old string) bool {
 				id, _ := w.book(old)
 				return old != one.at && old[0] == one.at[0] && id != ""
 			}) {

@@ -190,7 +190,8 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 			case <-died:
 				deaths++
 				alive = false
-				r.exec("update task set lease_until = now() where status = 'running' and lease_until is not null") // its leases have expired
+				// Its leases have expired.
+				r.exec("update task set lease_until = now() where status = 'running' and lease_until is not null")
 			case <-time.After(50 * time.Millisecond):
 			}
 		}

@@ -100,7 +100,8 @@ func list(ctx context.Context, store *blob.Store, bucket, prefix string, r keyRa
 			covered.to = page[len(page)-1].Key + after
 		}
 		slices.SortFunc(page, func(a, b blob.Object) int { return strings.Compare(a.Key, b.Key) })
-		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key }) // files that no listing can distinguish
+		// Files that no listing can distinguish.
+		page = slices.CompactFunc(page, func(a, b blob.Object) bool { return a.Key == b.Key })
 		if err := each(listed{page, covered, unlisted, found.Earlier}); err != nil || end {
 			return err
 		}

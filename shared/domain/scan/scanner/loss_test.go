@@ -492,7 +492,8 @@ func TestBookChangesWhileItIsRead(t *testing.T) {
 	var read atomic.Bool
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		next.ServeHTTP(w, req)
-		if req.URL.Path == "/books/1.cbz" && req.Method == "GET" && read.CompareAndSwap(false, true) { // before the response arrives
+		// Before the response arrives.
+		if req.URL.Path == "/books/1.cbz" && req.Method == "GET" && read.CompareAndSwap(false, true) {
 			r.rename("1.cbz", "away.txt")
 			r.rename("2.cbz", "1.cbz")
 			r.rename("away.txt", "2.cbz")
@@ -705,7 +706,8 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 		next.ServeHTTP(w, req)
 	})
 	r.start("deep")
-	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')") // the scan that follows
+	// Wait for the next scan.
+	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')")
 	if n := r.live(); n != 12 {
 		t.Errorf("%d of 12 books are left while the disk is away", n)
 	}

@@ -82,7 +82,8 @@ func (w *world) kept(r row) {
 func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	owners := map[string][]row{}
 	for _, r := range w.rows {
-		if c := cmp.Or(w.contentOf(r), w.contents[fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Indexed)]); c != "" { // former content may return
+		// Former content may return.
+		if c := cmp.Or(w.contentOf(r), w.contents[fmt.Sprintf("%.16s/%d", r.Fingerprint, r.Indexed)]); c != "" {
 			owners[c] = append(owners[c], r)
 		}
 	}
@@ -95,7 +96,8 @@ func (w *world) followed(now map[uuid.UUID]row, live map[string]row) {
 	for id, r := range w.rows {
 		c := w.contentOf(r)
 		known := c != "" && len(owners[c]) == 1 && !w.double[c]
-		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c) // its pages are still at the same place
+		// Its pages are still at the same place.
+		retagged := w.files[r.Key].ident != c && path.Dir(w.files[r.Key].ident) == path.Dir(c)
 		sure := known && !w.touched[c] && !w.unclear && !w.lost[id] && !r.Replaced && !retagged
 		if _, is := now[id]; !is {
 			// An unread book belongs to nobody: the book of the content at its place replaces it, and gets its

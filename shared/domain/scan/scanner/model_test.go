@@ -991,7 +991,8 @@ func (w *world) sync(mode string, o op, how string) {
 		w.interrupted(id, 1+o.A%6, how)
 		for range o.B % 4 {
 			if some := w.pending(); len(some) > 0 {
-				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop")) // a file that kills twice is recorded as the cause
+				// A file that kills a worker twice is recorded as the cause.
+				w.interrupted(some[o.B%len(some)], 1+o.C%5, strings.ReplaceAll(how, "kill", "stop"))
 			}
 		}
 	}

@@ -259,7 +259,8 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 				want = append(want, "Newer "+series[0], "Newer "+id[3])
 			}
 			same(t, "chosen", r.members(), want)
-			said := []string{"rating Older " + series[0], "shown Older " + series[0], "shown Older " + id[2]} // the older one's own values win
+			// The older one's own values win.
+			said := []string{"rating Older " + series[0], "shown Older " + series[0], "shown Older " + id[2]}
 			if order == "ba" {
 				said = append(said, "shown Newer "+id[3])
 			}

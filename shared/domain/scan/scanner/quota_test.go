@@ -37,7 +37,8 @@ func TestBookQuota(t *testing.T) {
 		!strings.Contains(res.Texts[0], "The limit of 3 books") {
 		t.Errorf("at the limit: %d books, %+v", books(), res)
 	}
-	limit(1)                                                                                     // removes nothing, and changes are still possible
+	// The limit removes nothing, and changes are still possible.
+	limit(1)
 	added := values[string](r, "select key from book where tenant_id = app.tenant() limit 1")[0] // any three
 	testkit.WriteFile(t, r.folder, added, testkit.Comic(t, 9, 2, ""))
 	if res = r.scan("normal"); res.Status != "completed" || books() != 3 || res.Updated != 1 || res.Created != 0 {

@@ -123,7 +123,8 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	err := s.store(ctx, h, found, sets)
 	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Code, "22") && !strings.HasPrefix(refused.Code, "54") { // data exceptions, and limits
+	// Data exceptions, and limits.
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Code, "22") && !strings.HasPrefix(refused.Code, "54") {
 		return err
 	}
 	if half := len(found) / 2; half > 0 {

@@ -121,7 +121,8 @@ func TestFileOrder(t *testing.T) {
 		"file_order": {"S/A/T.cbz", "S/A/T 2.cbz", "S/A/T 10.cbz", "S/A/T 10 copy.cbr", "S/A/T 10.5.cbz", "S/A extra/T 1.cbz", "S/B.x/1.cbz", "S/B.x/1.5.cbz", "S/Z.cbz",
 			"S/書/(上).cbz", "S/書/(中).cbz", "S/書/(下).cbz", "S/本/本 上巻.cbz", "S/本/本 中巻.cbz", "S/本/本 下巻.cbz",
 			"S/話/第一話 七.cbz", "S/話/第二話 三.cbz", "S/話/第七話.cbz", "S/話/第十話.cbz", "S/話/第十二話.cbz", "S/話/第二十話.cbz", "S/話/第百二話.cbz"},
-		"smart": {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"}, // no numbers in the names
+		// No numbers in the names.
+		"smart": {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"},
 	} {
 		t.Run(number, func(t *testing.T) {
 			t.Parallel()

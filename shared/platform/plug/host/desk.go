@@ -43,7 +43,8 @@ func (p *process) serve(ctx context.Context, call plug.Call, timeout time.Durati
 	case <-waiting.Done():
 		return nil, nil, busy()
 	}
-	if waiting.Err() != nil { // the desk became free when the caller had left: both cases are ready, and select takes either
+	// The desk became free after the caller had left: if both cases are ready, select takes either.
+	if waiting.Err() != nil {
 		<-p.serving
 		return nil, nil, busy()
 	}

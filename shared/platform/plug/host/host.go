@@ -27,7 +27,7 @@ type Config struct {
 	Commands  plug.Commands `env:"PLUGIN_COMMANDS" envSeparator:","`
 	Data      string        `env:"PLUGIN_DATA_DIR" envDefault:"/tmp/longbox-plugins"` // has a folder for each plugin
 	Processes int           `env:"PLUGIN_PROCESSES" envDefault:"8"`                   // concurrent processes
-	Idle      time.Duration `env:"PLUGIN_IDLE" envDefault:"5m"`                       // an idle process is ended after this
+	Idle      time.Duration `env:"PLUGIN_IDLE" envDefault:"5m"`                       // after which an idle process ends
 	// Confine makes the kernel limit plugins to the system's programs, Folders and their data folder.
 	Confine bool     `env:"PLUGIN_CONFINE" envDefault:"true"`
 	Folders []string `env:"PLUGIN_FOLDERS" envSeparator:":"`
