@@ -107,7 +107,7 @@ func (d *reader) add(e archive.Entry, name string, own uint16, header, data int6
 	case stored || e.Directory || e.Symlink:
 		e.Method, e.Offset, e.Length = archive.Bare, d.at+header, data
 		if stored && !e.Encrypted && !e.Directory && !e.Symlink && e.Size != data {
-			return archive.Errorf(archive.Corrupt, "entry %d of the archive is stored without compression, but its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
+			return archive.Errorf(archive.Corrupt, "entry %d of the archive is stored uncompressed, but its sizes %d and %d differ", len(d.entries)+1, data, e.Size)
 		}
 	case solid:
 		e.Method, e.Offset, e.Length = archive.SolidRAR, d.files, 0

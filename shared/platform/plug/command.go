@@ -18,7 +18,7 @@ func (c Commands) Validate() error {
 		clean := strings.TrimSuffix(item, "/") == filepath.Clean("x" + item)[1:]
 		if item == "" || item != strings.TrimSpace(item) ||
 			strings.ContainsRune(item, '/') && !(filepath.IsAbs(item) && clean) || strings.ContainsRune(item, 0) {
-			return fmt.Errorf("PLUGIN_COMMANDS: must be names of programs, absolute paths, or folders that end with a slash, separated by commas; %q is none of these", item)
+			return fmt.Errorf("PLUGIN_COMMANDS: must be program names, absolute paths, or folders that end with a slash, separated by commas; %q is none of these", item)
 		}
 	}
 	return nil
