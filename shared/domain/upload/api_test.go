@@ -316,6 +316,7 @@ func TestLibraryGoesMeanwhile(t *testing.T) {
 	if err := r.store.Put(t.Context(), "books", "other/S/big.cbz", "application/zip", make([]byte, len(data))); err != nil {
 		t.Fatal(err)
 	}
+	r.exec("insert into library_root (tenant_id, path, bucket, prefix) values ($1, 's3://books/lib', 'books', 'lib/')", r.One)
 	r.exec("update library set path = 's3://books/other', prefix = 'other/'")
 	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, data, nil); status != 200 {
 		t.Fatalf("%d %s", status, answer)
@@ -323,6 +324,33 @@ func TestLibraryGoesMeanwhile(t *testing.T) {
 	user.Do("POST", r.base+"/"+got.Files[0].UploadID.String()+"/complete", nil).Want(200)
 	if !bytes.Equal(r.content("lib/S/big.cbz"), data) || bytes.Equal(r.content("other/S/big.cbz"), data) {
 		t.Error("the file is not where its upload was begun")
+	}
+}
+
+// Once the library has moved and its former place was taken away from the tenant, perhaps for another one, nothing more
+// is written there.
+func TestPlaceWasTakenAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, config)
+	user := r.User(t, "one", "maintainer")
+	data := bytes.Repeat([]byte("a"), 2<<20)
+	var got upload.Begun
+	user.Do("POST", r.base, files(true, object{"path": "big.cbz", "size": len(data)})).Want(201).JSON(&got)
+	if status, answer := r.put(got.Files[0].Parts[0].URL, nil, data, nil); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	r.exec(`insert into library_root (tenant_id, path, bucket, prefix) values ($1, 's3://books/other', 'books', 'other/'),
+		($1, '/lib', 'elsewhere', 'lib/'), ($1, '/within', 'books', 'lib/within/'), ($2, 's3://books/lib', 'books', 'lib/')`, r.One, r.Two)
+	r.exec("update library set path = 's3://books/other', prefix = 'other/'")
+	at := r.base + "/" + got.Files[0].UploadID.String()
+	user.Do("GET", at, nil).Want(404)
+	user.Do("POST", at+"/complete", nil).Want(404)
+	if r.content("lib/big.cbz") != nil {
+		t.Error("the file is in the folder of another tenant")
+	}
+	user.Do("DELETE", at, nil).Want(204)
+	if n, err := r.store.AbortStale(t.Context(), "books", time.Now().Add(time.Hour)); err != nil || n > 0 {
+		t.Errorf("%d uploads are left: %v", n, err)
 	}
 }
 

@@ -30,6 +30,7 @@ type row struct {
 	StoreID   string    `db:"store_id"`
 	Completed bool      `db:"completed"`
 	Begun     time.Time `db:"created_at"`
+	Held      bool      `db:"held"` // the tenant still has the place
 }
 
 // keep stores the multipart uploads of one request: all, or none if they would exceed the limit. Concurrent requests
@@ -79,12 +80,24 @@ func (u *Uploader) undo(ctx context.Context, rows []*row) {
 // find returns an unexpired upload; completed includes completed ones.
 func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, error) {
 	r, err := db.Get[row](ctx, u.Database, `select u.id, u.library_id, coalesce(u.bucket, l.bucket) as bucket,
-		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed, u.created_at
+		  coalesce(u.prefix, l.prefix) as prefix, u.key, u.size, u.part_size, u.overwrite, u.store_id, u.completed_at is not null as completed, u.created_at,
+		  coalesce(u.bucket, l.bucket) = l.bucket and coalesce(u.prefix, l.prefix) = l.prefix or exists (select from library_root r
+		    where r.tenant_id = u.tenant_id and r.bucket = u.bucket and starts_with(u.prefix, r.prefix)) as held
 		from upload u join library l on l.tenant_id = u.tenant_id and l.id = u.library_id
 		where u.tenant_id = app.tenant() and u.library_id = $1 and u.id = $2 and u.expires_at > now()
 		  and (u.completed_at is null or $3)`, in.ID, in.UploadID, completed)
 	if err == nil && r == nil {
 		err = fault.New(fault.NotFound, "The upload does not exist: it was completed, aborted, or is older than a day")
+	}
+	return r, err
+}
+
+// usable is find for what writes to the place of the upload: the operator may have taken the place away since, and given
+// it to another tenant, if the library has moved.
+func (u *Uploader) usable(ctx context.Context, in *Input, completed bool) (*row, error) {
+	r, err := u.find(ctx, in, completed)
+	if err == nil && !r.Held {
+		err = fault.New(fault.NotFound, "The folder of this upload does not belong to this library server any more; abort the upload and begin another")
 	}
 	return r, err
 }
@@ -138,7 +151,7 @@ func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Ad
 }
 
 func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
-	r, err := u.find(ctx, in, false)
+	r, err := u.usable(ctx, in, false)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +165,7 @@ func (u *Uploader) resume(ctx context.Context, in *Input) (*Address, error) {
 
 // complete joins the parts once all have arrived. A repeated request gets the same response.
 func (u *Uploader) complete(ctx context.Context, in *Input) (*Completed, error) {
-	r, err := u.find(ctx, in, true)
+	r, err := u.usable(ctx, in, true)
 	if err != nil {
 		return nil, err
 	}
