@@ -48,12 +48,17 @@ func NewResolver(d *db.DB, c Config) *Resolver {
 	return &Resolver{database: d, single: c.Single, hosts: map[string]entry{}}
 }
 
-// ByHost returns the tenant of a host name, or NotFound.
+// ByHost returns the tenant of a host name, or NotFound. TooManyRequests if the client's address has caused too many
+// look-ups; hosts that are cached are still answered, as while the database is away.
 func (r *Resolver) ByHost(ctx context.Context, host string) (httpapi.Tenant, error) {
 	now := time.Now()
 	e, ok := r.remembered(host)
 	if !ok || now.After(e.expires) {
-		found, err := r.lookup(ctx, host)
+		var found *httpapi.Tenant
+		err := httpapi.TakeLookup(ctx)
+		if err == nil {
+			found, err = r.lookup(ctx, host)
+		}
 		switch {
 		case err != nil && !ok:
 			return httpapi.Tenant{}, err

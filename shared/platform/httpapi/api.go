@@ -72,6 +72,7 @@ type API struct {
 	identity Identity
 	attempts singleflight.Group // sign-in attempts with the same user name and password
 	logins   ratelimit.Local
+	lookups  ratelimit.Local // see TakeLookup
 	expected expected
 	early    []string // paths of Early operations
 	exempt   []string

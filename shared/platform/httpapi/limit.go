@@ -118,6 +118,21 @@ func (a *API) TakeLogin(ctx context.Context) error {
 	return fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again").After(max(res.RetryAfter, time.Second))
 }
 
+// TakeLookup counts, in this process, a look-up of the tenant of a host name. Clients choose the names, and the request
+// counts in no other bucket before its tenant is known. The error is the 429.
+func TakeLookup(ctx context.Context) error {
+	req := requestOf(ctx)
+	if req.lookups == nil {
+		return nil
+	}
+	res := req.lookups.Take(ratelimit.Bucket{Key: network(req.clientIP), Rate: anonymousRate, Burst: anonymousBurst})
+	if res.Allowed {
+		return nil
+	}
+	tellLimit(req.header, res)
+	return fault.New(fault.TooManyRequests, "Too many requests for different host names; wait and try again").After(max(res.RetryAfter, time.Second))
+}
+
 // generations returns the Redis keys of the tenant's access generation and of its books' locations, which package
 // events sets.
 func generations(tenant uuid.UUID) []string {

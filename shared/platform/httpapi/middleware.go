@@ -48,6 +48,9 @@ func (a *API) observe(next http.Handler) http.Handler {
 			out: ww, started: time.Now(), userAgent: cut.Bytes(r.UserAgent(), 512),
 			device: cut.Bytes(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = hops.Client(r, a.config.TrustedProxies)
+		if a.config.RateLimit {
+			req.lookups = &a.lookups
+		}
 		u := *r.URL
 		u.Scheme = "http"
 		if hops.Secure(r, a.config.TrustedProxies) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
 // Tenant is the library server that a host name belongs to.
@@ -46,6 +47,7 @@ type request struct {
 	header     http.Header    // of the response
 	tenant     Tenant
 	clientIP   string
+	lookups    *ratelimit.Local // of tenants, by address; nil: not limited
 	userAgent  string
 	device     string
 	generation string       // access generation of the tenant; "" when Redis did not answer
