@@ -14,6 +14,9 @@
 //   - A registered user who must confirm the e-mail address is inactive until then. If an administrator enables or
 //     disables such a user, that decides: a later confirmation changes nothing. A mail to an address that the user no
 //     longer has confirms nothing.
+//   - Whoever owns a verified address can sign in as the user through an identity provider, and bring a role (package
+//     oidc). So email_claimed marks users whose address or password a caller without SystemAdmin has set, and users who
+//     were enabled or disabled before they had confirmed the address. An administrator clears it by enabling the user.
 //
 // Tables: account, refresh_token, verification_token. Reads setting and api_key, and what users are allowed and denied
 // (package sharing).

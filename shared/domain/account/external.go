@@ -100,7 +100,9 @@ func nameFor(wish, email string) string {
 // begun is the beginning of a name, in characters.
 func begun(name string, most int) string { return strings.TrimSpace(cut.Chars(name, most)) }
 
-// SetRole changes a user's role, unless they are the last active administrator. It reports whether anything changed.
+// SetRole changes a user's role, unless they are the last active administrator. If the address is only claimed, somebody
+// without SystemAdmin may know the password: then no role brings further permissions. It reports whether anything
+// changed.
 func SetRole(ctx context.Context, tx pgx.Tx, id uuid.UUID, role string) (bool, error) {
 	l, err := lock(ctx, tx, id)
 	if err != nil {
@@ -109,6 +111,8 @@ func SetRole(ctx context.Context, tx pgx.Tx, id uuid.UUID, role string) (bool, e
 	if l.target.Role == role || l.isLastAdmin() {
 		return false, nil
 	}
-	_, err = tx.Exec(ctx, "update account set role = $2, updated_at = now() where tenant_id = app.tenant() and id = $1", id, role)
-	return err == nil, err
+	more := len(auth.RolePermissions(role)) > len(auth.RolePermissions(l.target.Role)) // each role includes the lower ones
+	set, err := tx.Exec(ctx, `update account set role = $2, updated_at = now()
+		where tenant_id = app.tenant() and id = $1 and not (email_claimed and $3)`, id, role, more)
+	return set.RowsAffected() > 0, err
 }

@@ -20,7 +20,7 @@ type UserUpdate struct {
 	Password    httpapi.Optional[string]   `json:"password,omitempty" doc:"At least 8 characters; a change ends all sessions of the user"`
 	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"One of reader, maintainer and admin"`
 	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions in addition to those of the role; null means none"`
-	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"False ends all sessions of the user and disables the user's API keys"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"False ends all sessions of the user and disables the user's API keys. True, from a caller with SystemAdmin, also confirms the e-mail address"`
 }
 
 // NewUser is a user to be created by an administrator.
@@ -92,7 +92,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		}
 		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
 		forgetMail := next.EmailVerified || next.Email != locked.target.Email // a mail to the old address confirms nothing
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, claim(ctx, in.IsActive.Or(false), next.Email != locked.target.Email))
+		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.claim(ctx, locked.target, next))
 		return err
 	})
 	if err != nil {
@@ -106,10 +106,16 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 // owns the address can sign in as this user through an identity provider, and bring a role.
 func vouches(ctx context.Context) bool { return auth.CallerOf(ctx).May(auth.SystemAdmin) }
 
-// claim returns whether the address is unverified after a change; nil leaves it as it is.
-func claim(ctx context.Context, enabled, readdressed bool) *bool {
-	merely := !vouches(ctx)
-	if readdressed || enabled && !merely {
+// claim returns whether the address is unverified after a change; nil leaves it as it is. A manager vouches neither for a
+// user whose password they know nor by enabling one who has not confirmed the address. Nor does an administrator who
+// disables such a user.
+func (in UserUpdate) claim(ctx context.Context, was, next User) *bool {
+	admin, enabled := vouches(ctx), in.IsActive.Or(false)
+	decided := next.EmailVerified && !was.EmailVerified
+	readdressed := next.Email != was.Email
+	knows := in.Password.Set && !admin && was.ID != auth.CallerOf(ctx).AccountID
+	if readdressed || decided || knows || enabled && admin {
+		merely := !admin || decided && !enabled
 		return &merely
 	}
 	return nil
@@ -133,7 +139,7 @@ func (in UserUpdate) apply(u User) (User, error) {
 			bad = append(bad, fault.Field{Field: "isActive", Message: "must be true or false"})
 		} else {
 			u.IsActive = *in.IsActive.Value
-			u.EmailVerified = true // the administrator has decided; an earlier mail must not undo that
+			u.EmailVerified = true // somebody has decided; an earlier mail must not undo that. See claim
 		}
 	}
 	return u, fault.InvalidFields(bad)

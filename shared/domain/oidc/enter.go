@@ -3,6 +3,7 @@ package oidc
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"github.com/google/uuid"
@@ -13,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/sharing"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // refusal is why a sign-in failed: an error code of RFC 6749, section 4.1.2.1, and a sentence for people.
@@ -70,6 +72,10 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 		if out.changed, err = account.SetRole(ctx, tx, out.ID, role); err != nil {
 			return nil, err
 		}
+		if !out.changed {
+			httpapi.Note(ctx, slog.String("oidc", "the user keeps the role "+out.Role+" instead of "+role+
+				": the last administrator stays one, and an address that is not verified brings no higher role"))
+		}
 	}
 	var b pgx.Batch
 	if linked {
@@ -113,8 +119,12 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 		return false, err
 	}
 	if !who.verified || !same.Verified {
+		help := "ask an administrator"
+		if who.verified {
+			help += " to enable the user again (isActive)"
+		}
 		return false, denied("A user with this e-mail address already exists, but the address is not verified, so the user may not be you. " +
-			"Sign in with your password, or ask an administrator")
+			"Sign in with your password, or " + help)
 	}
 	var other bool
 	b = pgx.Batch{}

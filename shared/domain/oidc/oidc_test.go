@@ -827,6 +827,104 @@ func TestAddressOfAManager(t *testing.T) {
 	}
 }
 
+// A manager who has set the password of a user knows it: a sign-in through the provider must not bring that user a role
+// until an administrator has enabled the user again.
+func TestPasswordOfAManager(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.set(r.One, func(p *oidc.Provider) { p.AdminGroups = []string{"admins"} })
+	admin, manager := r.User(t, "one", "admin"), r.User(t, "one", "reader", auth.UsersRead, auth.UsersWrite)
+	anyone := r.Anonymous(t, "one")
+	ann := object{"username": "ann", "password": "longer than eight"}
+	role := func(c *testkit.Client) any { return c.Do("GET", "/api/v1/auth/me", nil).Want(200).Map()["role"] }
+	login := func() *testkit.Client {
+		return bearer(anyone, anyone.Do("POST", "/api/v1/auth/login", ann).Want(200).Map()["access_token"].(string))
+	}
+	says := func(groups ...string) {
+		r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true, "groups": groups})
+	}
+	signIn := func() account.UserInfo { return r.session(r.browser("one").signIn(), "/login/oidc/complete").User }
+	at := "/api/v1/users/" + admin.Do("POST", "/api/v1/users", object{"username": "ann", "email": "ann@example.org", "password": "of her own"}).Want(201).Map()["id"].(string)
+
+	says("admins")
+	manager.Do("PATCH", at, ann).Want(200)
+	b := r.browser("one")
+	b.refused("not linked", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", at, object{"isActive": true}).Want(200)
+	if u := signIn(); at != "/api/v1/users/"+u.ID.String() || u.Role != "admin" {
+		t.Errorf("%+v", u)
+	}
+
+	says()
+	if u := signIn(); u.Role != "reader" {
+		t.Errorf("%+v", u)
+	}
+	manager.Do("PATCH", at, ann).Want(200)
+	session := login()
+	says("admins")
+	if u := signIn(); u.Role != "reader" || role(session) != "reader" || role(login()) != "reader" {
+		t.Errorf("linked: %+v, the session %v", u, role(session))
+	}
+	admin.Do("PATCH", at, object{"isActive": true, "password": "of her own"}).Want(200)
+	if u := signIn(); u.Role != "admin" {
+		t.Errorf("after an administrator has enabled her: %+v", u)
+	}
+	session.Do("GET", "/api/v1/auth/me", nil).Want(401)
+	anyone.Do("POST", "/api/v1/auth/login", ann).Want(401)
+
+	// Managers know their own passwords.
+	r.DB.Exec(t, "update account set email = 'boss@example.org' where id = $1", manager.ID)
+	manager.Do("PATCH", "/api/v1/users/"+manager.ID.String(), object{"password": "longer than eight"}).Want(200)
+	r.idp.says(object{"sub": "2", "email": "boss@example.org", "email_verified": true, "groups": "admins"})
+	if u := signIn(); u.ID != manager.ID || u.Role != "admin" {
+		t.Errorf("a manager: %+v", u)
+	}
+}
+
+// A manager who enables a user does not confirm the address: neither of somebody who has registered with another
+// person's, blocked by an administrator or not, nor of a user whose provider has not verified it.
+func TestEnabledByAManager(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, manager := r.User(t, "one", "admin"), r.User(t, "one", "reader", auth.UsersRead, auth.UsersWrite)
+	r.DB.Set(t, r.One, setting.RegistrationEnabled, "true")
+	r.DB.Set(t, r.One, setting.ConfirmEmail, "true")
+	registered := func(name string) string {
+		email := name + "@example.org"
+		r.Anonymous(t, "one").Do("POST", "/api/v1/auth/register", object{"username": name, "email": email, "password": "longer than eight"})
+		r.idp.says(object{"sub": name, "email": email, "email_verified": true})
+		var id string
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select id::text from account where email = $1 and not email_verified", email).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return "/api/v1/users/" + id
+	}
+	for _, c := range []struct {
+		name    string
+		blocked bool
+	}{{"ann", false}, {"boss", true}} {
+		at, b := registered(c.name), r.browser("one")
+		if c.blocked {
+			admin.Do("PATCH", at, object{"isActive": false}).Want(200)
+		}
+		manager.Do("PATCH", at, object{"isActive": true}).Want(200)
+		b.refused(c.name, b.signIn(), "/login", "access_denied", "not verified")
+		admin.Do("PATCH", at, object{"isActive": true}).Want(200)
+		if s := r.session(b.signIn(), "/login/oidc/complete"); at != "/api/v1/users/"+s.User.ID.String() {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+
+	r.idp.says(object{"sub": "3", "email": "chief@example.org"})
+	s := r.session(r.browser("one").signIn(), "/login/oidc/complete")
+	manager.Do("PATCH", "/api/v1/users/"+s.User.ID.String(), object{"isActive": true}).Want(200)
+	r.idp.says(object{"sub": "4", "email": "chief@example.org", "email_verified": true})
+	r.set(r.One, func(p *oidc.Provider) { p.Name = "other" })
+	b := r.browser("one")
+	b.refused("of another provider", b.back(r.idp.authorize(b.do("POST", at+"other/login", nil).Want(200).Map()["redirectUrl"].(string))),
+		"/login", "access_denied", "not verified")
+}
+
 // A user whose address the provider has not verified cannot be taken over by the owner of that mailbox, disabled or
 // not.
 func TestUnverifiedIsNotWaiting(t *testing.T) {
