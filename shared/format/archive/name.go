@@ -29,8 +29,8 @@ func clean(raw string) (name string, directory bool) {
 	parts := strings.Split(raw, "/")
 	kept := parts[:0]
 	for i, part := range parts {
-		if i == 0 && len(part) >= 2 && part[1] == ':' {
-			part = part[2:] // C:
+		if i == 0 && isDrive(part) {
+			continue
 		}
 		if part = strings.TrimSpace(part); part != "" && part != "." && part != ".." {
 			kept = append(kept, part)
@@ -40,6 +40,12 @@ func clean(raw string) (name string, directory bool) {
 		return "unnamed", directory
 	}
 	return norm.NFC.String(strings.Join(kept, "/")), directory
+}
+
+// isDrive reports whether the first part of a name is a drive (C:). "1: Winter" and "A: Beginning" are folders whose
+// names tell their order.
+func isDrive(part string) bool {
+	return len(part) == 2 && part[1] == ':' && unicode.IsLetter(rune(part[0]))
 }
 
 // SetNames sets the cleaned names of entries from the names in another container. Names that are not UTF-8 are decoded

@@ -34,6 +34,15 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Numbers before a colon count: they are no drives.
+func TestPagesOfNumberedFolders(t *testing.T) {
+	t.Parallel()
+	b := build(shape{}, part{name: "10: c/1.jpg"}, part{name: "1: b/1.jpg"}, part{name: "2: a/1.jpg"})
+	if got, want := names(Pages(mustRead(t, b).Entries)), []string{"1: b/1.jpg", "2: a/1.jpg", "10: c/1.jpg"}; !slices.Equal(got, want) {
+		t.Errorf("pages %q, want %q", got, want)
+	}
+}
+
 // Stored data about a book's pages is found by its fingerprint and the page numbers: another order of pages must have
 // another fingerprint.
 func TestFingerprintTellsTheOrderOfPages(t *testing.T) {
@@ -109,6 +118,10 @@ func TestNames(t *testing.T) {
 		{part{name: "../../../etc/evil.jpg"}, "etc/evil.jpg", false},
 		{part{name: "/abs.jpg"}, "abs.jpg", false},
 		{part{name: `C:\win.jpg`}, "win.jpg", false},
+		{part{name: "C:/win.jpg"}, "win.jpg", false},
+		{part{name: "1: Winter/01.jpg"}, "1: Winter/01.jpg", false},
+		{part{name: "A: Beginning/01.jpg"}, "A: Beginning/01.jpg", false},
+		{part{name: "1:/01.jpg"}, "1:/01.jpg", false},
 		{part{name: `..\..\win.jpg`}, "win.jpg", false},
 		{part{name: "a/./b//c/../1.jpg"}, "a/b/c/1.jpg", false},
 		{part{name: "a\x00b\x1f.jpg"}, "ab.jpg", false},
