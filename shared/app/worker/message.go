@@ -9,8 +9,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/queue"
 )
 
-// message processes one message and meanwhile hides it from other workers. After an error it is retried, with growing
-// delays, until the queue gives up after a few receives.
+// message processes one message, meanwhile hides it from other workers, and deletes it. After an error it is retried,
+// with growing delays, until the queue gives up after a few receives.
 func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, dead bool) error {
 	working, stop := context.WithCancel(ctx)
 	hidden := make(chan struct{})
@@ -19,6 +19,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 	stop()
 	<-hidden
 	if err == nil {
+		finished(ctx, q, m)
 		return nil
 	}
 	slog.Error("message failed; the queue delivers it again", "message", m.ID, "receives", m.Receives, "error", err)
@@ -34,6 +35,19 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 		}
 	}
 	return err
+}
+
+// finished deletes a message at once. Lambda deletes it only when the whole batch has ended, and until then it would
+// come again: keepHidden has shortened its visibility timeout.
+func finished(ctx context.Context, q *queue.Queue, m queue.Message) {
+	if q == nil {
+		return
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := q.Delete(end, m); err != nil {
+		slog.Warn("processed message was not deleted from the queue; it will be delivered again, and then does nothing", "message", m.ID, "error", err)
+	}
 }
 
 func (w *Worker) do(ctx context.Context, m queue.Message, dead bool) error {

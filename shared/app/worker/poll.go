@@ -61,7 +61,7 @@ func (w *Worker) sweeps(ctx context.Context) {
 	}
 }
 
-// poll receives as many messages as there are free slots, and deletes the processed ones.
+// poll receives as many messages as there are free slots, and processes them.
 func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 	free := make(chan struct{}, n)
 	var working sync.WaitGroup
@@ -85,14 +85,7 @@ func (w *Worker) poll(ctx context.Context, q *queue.Queue, n int, dead bool) {
 			free <- struct{}{}
 			working.Go(func() {
 				defer func() { <-free }()
-				if w.message(ctx, q, m, dead) != nil {
-					return
-				}
-				end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-				defer cancel()
-				if err := q.Delete(end, m); err != nil {
-					slog.Warn("processed message was not deleted from the queue; it will be delivered again, and then does nothing", "message", m.ID, "error", err)
-				}
+				_ = w.message(ctx, q, m, dead) // it is logged
 			})
 		}
 	}

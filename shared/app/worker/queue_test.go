@@ -275,6 +275,48 @@ func TestPartOfABatchComesAgain(t *testing.T) {
 	}
 }
 
+// A message that is done is gone at once, although its batch goes on: it must not come again when its lease is over.
+func TestAMessageIsDoneBeforeItsBatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	r.config.Lease = time.Minute
+	o := r.owner("one")
+	w := r.worker()
+	started, release := make(chan struct{}), make(chan struct{})
+	w.Handlers = map[string]task.Handler{
+		"short": func(context.Context, task.Held) (any, error) { return nil, nil },
+		"long":  func(context.Context, task.Held) (any, error) { close(started); <-release; return nil, nil },
+	}
+	q := r.queue(r.config.Queue.TaskURL)
+	for _, typ := range []string{"short", "long"} {
+		id := uuid.New()
+		r.exec("insert into task (tenant_id, id, type, queued_at) values ($1, $2, $3, now() + interval '1 hour')", o.tenant, id, typ)
+		if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	payload, _ := sqsEvent(t, q, "tasks", 2)
+	done := make(chan any, 1)
+	go func() {
+		out, err := w.Handle(context.Background(), payload)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	defer func() {
+		close(release)
+		if failed := again(t, <-done); len(failed) > 0 {
+			t.Errorf("come again: %v", failed)
+		}
+	}()
+	<-started
+	testkit.Eventually(t, 10*time.Second, func() bool {
+		visible, hidden := r.sqs.Len("tasks")
+		return visible+hidden == 1
+	})
+}
+
 // While work goes on neither the lease nor the message's visibility runs out, however long it takes.
 func TestVisibilityIsExtended(t *testing.T) {
 	t.Parallel()
