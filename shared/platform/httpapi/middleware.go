@@ -43,7 +43,7 @@ func headAsGet(next http.Handler) http.Handler {
 // observe gives each request an id, one log line, and a response even if a handler panics.
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ww := &writer{ResponseWriter: w}
+		ww := &writer{ResponseWriter: w, empty: r.ContentLength == 0}
 		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(),
 			out: ww, started: time.Now(), userAgent: cut.Bytes(r.UserAgent(), 512),
 			device: cut.Bytes(r.Header.Get("X-Codex-Device-Id"), 128)}

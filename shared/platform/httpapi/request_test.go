@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 )
 
@@ -298,5 +299,46 @@ func TestNamesOfJSON(t *testing.T) {
 		if w := ask(a, "GET", "/api/v1/things", "Accept", accept); w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("accepting %s: %s", accept, w.Header().Get("Content-Type"))
 		}
+	}
+}
+
+// The time limit for a body ends only requests that have one: without a body, the server already waits for the client's
+// next request, and would take the limit for the client's end.
+func TestNoBodyIsNotAwaited(t *testing.T) {
+	t.Parallel()
+	const patience = 100 * time.Millisecond
+	a := things(Config{})
+	op := Op{Method: "POST", Path: "/api/v1/things", ID: "makeThing", Summary: "A thing", Tag: "Things", Permission: Public}
+	a.lazily(&op, func(api huma.API) {
+		h := a.operation(&op, api)
+		h.BodyReadTimeout = patience
+		huma.Register(api, h, func(ctx context.Context, in *struct{ Body *struct{ Name string } }) (*struct{}, error) {
+			select {
+			case <-ctx.Done():
+				t.Errorf("with %v: %v", in.Body, ctx.Err())
+			case <-time.After(5 * patience):
+			}
+			return nil, nil
+		})
+	})
+	server := httptest.NewServer(a.Router)
+	defer server.Close()
+	for _, body := range []string{"", `{"Name":"x"}`} {
+		res, err := http.Post(server.URL+op.Path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != http.StatusNoContent {
+			t.Errorf("with %q: %s", body, res.Status)
+		}
+	}
+	late, never := io.Pipe()
+	defer never.Close()
+	res, err := http.Post(server.URL+op.Path, "application/json", late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("with a body that does not come: %s", res.Status)
 	}
 }

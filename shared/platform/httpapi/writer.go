@@ -3,12 +3,16 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // writer records status and size of a response. (The one in chi's middleware package brings net/http/pprof and expvar
 // into every program.)
 type writer struct {
 	http.ResponseWriter
+	empty   bool // the request has no body
 	status  int // 0 until the header is sent
 	bytes   int64
 	before  func() bool // called once, before anything is sent; false: the response is dropped
@@ -65,6 +69,15 @@ func (w *writer) FlushError() error {
 		return errDropped
 	}
 	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// SetReadDeadline limits the time for receiving the request's body. Without a body the server already waits for the
+// client's next request: there, the deadline would cancel this request and all later ones on the connection.
+func (w *writer) SetReadDeadline(at time.Time) error {
+	if w.empty {
+		return nil
+	}
+	return huma.SetReadDeadline(w.ResponseWriter, at)
 }
 
 // Unwrap lets http.ResponseController reach the server's writer.
