@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,15 +21,15 @@ func (p *prompt) RoundTrip(req *http.Request) (*http.Response, error) { return p
 
 // Do implements the HTTP client interface of the SDK.
 func (p *prompt) Do(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
+	ctx, cancel := context.WithCancelCause(req.Context())
 	res, err := p.send(req.WithContext(ctx))
 	if err != nil {
-		cancel()
+		cancel(nil)
 		return nil, err
 	}
-	stalls := time.AfterFunc(p.within, cancel)
+	stalls := time.AfterFunc(p.within, func() { cancel(fmt.Errorf("%w: no data for %s", ErrCut, p.within)) })
 	stalls.Stop()
-	res.Body = &promptBody{res.Body, p.within, stalls, cancel, req.Context()}
+	res.Body = &promptBody{res.Body, p.within, stalls, ctx, cancel}
 	return res, nil
 }
 
@@ -36,21 +37,22 @@ type promptBody struct {
 	io.ReadCloser
 	within time.Duration
 	stalls *time.Timer
-	cancel func()
-	asker  context.Context
+	ctx    context.Context // ends with ErrCut after a stall
+	cancel context.CancelCauseFunc
 }
 
 func (b *promptBody) Read(p []byte) (int, error) {
 	b.stalls.Reset(b.within)
 	n, err := b.ReadCloser.Read(p)
-	if stalled := !b.stalls.Stop(); stalled && err != nil && err != io.EOF && b.asker.Err() == nil {
-		err = fmt.Errorf("%w: no data for %s", ErrCut, b.within)
+	b.stalls.Stop()
+	if cause := context.Cause(b.ctx); err != nil && err != io.EOF && errors.Is(cause, ErrCut) {
+		err = cause
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
 func (b *promptBody) Close() error {
-	defer b.cancel()
+	defer b.cancel(nil)
 	return b.ReadCloser.Close()
 }

@@ -60,6 +60,37 @@ func TestAStoreThatStalls(t *testing.T) {
 	}
 }
 
+// stalling is a body whose only byte comes when its request is cancelled.
+type stalling struct {
+	io.ReadCloser
+	ctx  context.Context
+	read bool
+}
+
+func (b *stalling) Read(p []byte) (int, error) {
+	if b.read {
+		return 0, b.ctx.Err()
+	}
+	<-b.ctx.Done()
+	b.read = true
+	return copy(p, "x"), nil
+}
+
+// A stall is one also when the last bytes come just as it is noticed.
+func TestAStallAfterTheLastBytes(t *testing.T) {
+	t.Parallel()
+	send := func(r *http.Request) (*http.Response, error) {
+		return &http.Response{Body: &stalling{ctx: r.Context()}}, nil
+	}
+	res, err := (&prompt{send, 10 * time.Millisecond}).Do(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(res.Body); string(b) != "x" || !errors.Is(err, ErrCut) {
+		t.Errorf("%q, %v, want that the store is not reachable", b, err)
+	}
+}
+
 // A caller who cancels in the middle of a response gets that error, and not that the store has stalled.
 func TestAnAskerWhoLeaves(t *testing.T) {
 	t.Parallel()

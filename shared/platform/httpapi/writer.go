@@ -13,7 +13,7 @@ import (
 type writer struct {
 	http.ResponseWriter
 	empty   bool // the request has no body
-	status  int // 0 until the header is sent
+	status  int  // 0 until the header is sent
 	bytes   int64
 	before  func() bool // called once, before anything is sent; false: the response is dropped
 	dropped bool
