@@ -211,13 +211,14 @@ func (d *directories) keepContents(version string, of *directory, c *epub.Conten
 	}
 }
 
-// lines counts the items and places of an e-book.
+// lines counts the items and places of an e-book, and a place with a long text as several.
 func lines(c *epub.Contents) int {
 	n := len(c.Spine) + len(c.Resources)
 	var count func(places []epub.Place)
 	count = func(places []epub.Place) {
 		n += len(places)
 		for _, p := range places {
+			n += (len(p.Title) + len(p.Anchor)) / 200
 			count(p.Places)
 		}
 	}

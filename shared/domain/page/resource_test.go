@@ -19,6 +19,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
@@ -37,6 +38,19 @@ func TestTypesOfResources(t *testing.T) {
 		if got := resourceType(c.name, c.seen); got != c.want {
 			t.Errorf("%s with the bytes of %q is %q, want %q", c.name, c.seen, got, c.want)
 		}
+	}
+}
+
+// A table of contents with long texts takes more of the cache.
+func TestLinesOfContents(t *testing.T) {
+	t.Parallel()
+	c := &epub.Contents{Spine: make([]epub.Item, 2), Resources: make([]epub.Item, 3), TOC: []epub.Place{{Title: "One", Places: []epub.Place{{Title: "Two", Anchor: "a"}}}}}
+	if n := lines(c); n != 7 {
+		t.Errorf("%d lines", n)
+	}
+	c.TOC[0].Places[0] = epub.Place{Title: strings.Repeat("x", 60_000), Anchor: strings.Repeat("x", 40_000)}
+	if n := lines(c); n != 507 {
+		t.Errorf("%d lines with long texts", n)
 	}
 }
 

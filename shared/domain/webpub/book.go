@@ -17,6 +17,7 @@ type book struct {
 	address string // URL of the book
 	index   *page.Index
 	row     *row
+	size    int // bytes of the document, as far as its items were counted
 }
 
 type row struct {

@@ -1,6 +1,7 @@
 package webpub
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // manifest is a Readium Web Publication Manifest. Every list is present, since some clients require it.
@@ -128,6 +130,10 @@ func (b *book) epub(r *http.Request) (*manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return b.manifestOf(c)
+}
+
+func (b *book) manifestOf(c *epub.Contents) (*manifest, error) {
 	m := b.describe("epub", webpubType, "/manifest/epub")
 	if c.Direction != "" {
 		m.Metadata.Progression = c.Direction
@@ -139,30 +145,56 @@ func (b *book) epub(r *http.Request) (*manifest, error) {
 	m.Metadata.Rendition = m.Metadata.Presentation
 	m.ReadingOrder, m.Resources = b.files(c.Spine), b.files(c.Resources)
 	m.TOC, m.Landmarks, m.PageList = b.places(c.TOC), b.places(c.Landmarks), b.places(c.PageList)
+	if b.size > maxDocument {
+		return nil, errTooLarge
+	}
 	return m, nil
 }
 
+// maxDocument limits the bytes of a manifest of an EPUB, and of its list of positions: a small file can name a document
+// with a long name in very many places.
+const maxDocument = 16 << 20
+
+var errTooLarge = fault.New(fault.Unprocessable, "The book names too many files: a list of them exceeds %d MiB. Read it as a file", maxDocument>>20)
+
+// count counts n items of the document that are as long as one. It reports whether they fit.
+func (b *book) count(one any, n int) bool {
+	data, err := json.Marshal(one)
+	b.size += n * (len(data) + len(","))
+	return err == nil && b.size <= maxDocument
+}
+
+// files returns links to files, as far as they fit.
 func (b *book) files(items []epub.Item) []link {
-	out := make([]link, len(items))
-	for n, it := range items {
-		out[n] = link{Href: b.file(it.Entry.Name), Type: it.MediaType}
+	out := []link{}
+	for _, it := range items {
+		l := link{Href: b.file(it.Entry.Name), Type: it.MediaType}
+		if !b.count(l, 1) {
+			break
+		}
+		out = append(out, l)
 	}
 	return out
 }
 
+// places returns links to places, as far as they fit.
 func (b *book) places(places []epub.Place) []link {
-	out := make([]link, len(places))
-	for n, p := range places {
-		out[n] = link{Title: p.Title}
+	out := []link{}
+	for _, p := range places {
+		l := link{Title: p.Title}
 		if p.Name != "" {
-			out[n].Href = b.file(p.Name)
+			l.Href = b.file(p.Name)
 		}
 		if p.Name != "" && p.Anchor != "" {
-			out[n].Href += "#" + p.Anchor
+			l.Href += "#" + p.Anchor
+		}
+		if !b.count(l, 1) {
+			break
 		}
 		if len(p.Places) > 0 {
-			out[n].Children = b.places(p.Places)
+			l.Children = b.places(p.Places)
 		}
+		out = append(out, l)
 	}
 	return out
 }

@@ -30,32 +30,45 @@ const (
 )
 
 func (b *book) positions(r *http.Request) (*positions, error) {
-	out := &positions{Positions: []position{}}
-	if !b.isEPUB() {
-		if _, err := b.index.Entry(1); err != nil {
-			return nil, err
-		}
-		for n, kind := range b.index.Types {
-			out.add(b.page(n+1), kind, 0)
-		}
-	} else {
+	if b.isEPUB() {
 		c, err := b.server.Contents(r, b.index)
 		if err != nil {
 			return nil, err
 		}
-		step := stepOf(c.Spine)
-		for _, it := range c.Spine {
-			n := placesOf(it, step)
-			for k := range n {
-				out.add(b.file(it.Entry.Name), it.MediaType, float64(k)/float64(n))
-			}
+		return b.positionsOf(c.Spine)
+	}
+	if _, err := b.index.Entry(1); err != nil {
+		return nil, err
+	}
+	out := &positions{}
+	for n, kind := range b.index.Types {
+		out.add(b.page(n+1), kind, 0)
+	}
+	return out.numbered(), nil
+}
+
+func (b *book) positionsOf(spine []epub.Item) (*positions, error) {
+	out := &positions{Positions: []position{}}
+	step := stepOf(spine)
+	for _, it := range spine {
+		href, n := b.file(it.Entry.Name), placesOf(it, step)
+		if !b.count(position{Href: href, Type: it.MediaType}, n) {
+			return nil, errTooLarge
+		}
+		for k := range n {
+			out.add(href, it.MediaType, float64(k)/float64(n))
 		}
 	}
-	out.Total = len(out.Positions)
-	for n := range out.Positions {
-		out.Positions[n].Locations.Book = float64(n) / float64(out.Total)
+	return out.numbered(), nil
+}
+
+// numbered fills in what depends on the number of positions.
+func (p *positions) numbered() *positions {
+	p.Total = len(p.Positions)
+	for n := range p.Positions {
+		p.Positions[n].Locations.Book = float64(n) / float64(p.Total)
 	}
-	return out, nil
+	return p
 }
 
 func (p *positions) add(href, kind string, progression float64) {

@@ -132,6 +132,24 @@ func TestContentsAreBounded(t *testing.T) {
 	}
 }
 
+// A media type that cannot be one is dropped: the spine may name its item very often.
+func TestMediaTypesAreBounded(t *testing.T) {
+	t.Parallel()
+	long := "application/" + strings.Repeat("x", maxMediaType-len("application/"))
+	c, _, err := contentsOf(t, Limits{}, withOPF("", `<item id="a" href="a.xhtml" media-type="`+strings.Repeat("x", 1<<20)+`"/><item id="b" href="b.xhtml" media-type="`+long+`"/>`,
+		"<spine>"+strings.Repeat(`<itemref idref="a"/>`, 1000)+`<itemref idref="b"/></spine>`, "OPS/a.xhtml", "1", "OPS/b.xhtml", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, it := range c.Spine {
+		total += len(it.MediaType)
+	}
+	if len(c.Spine) != 1001 || total != len(long) || c.Spine[1000].MediaType != long {
+		t.Errorf("%d documents, %d bytes of media types", len(c.Spine), total)
+	}
+}
+
 func TestContentsOfAStoreInTrouble(t *testing.T) {
 	t.Parallel()
 	dir, b := pack(t, withOPF("", manifest, spine, "OPS/nav.xhtml", "<html/>", "OPS/text/two.xhtml", "2"))

@@ -121,12 +121,23 @@ func TestMetadataEPUB3(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	opf := `<package version="3.0"><metadata/><manifest><item id="a" href="a%20b.xhtml"/><item id="gone" href="../gone.xhtml"/><item id="c" href="C.xhtml"/></manifest>
-		<spine><itemref idref="c"/><itemref idref="unknown"/><itemref idref="gone"/><itemref idref="a"/></spine></package>`
+		<spine><itemref idref="c"/><itemref idref="unknown"/><itemref idref="gone"/><itemref idref="a"/><itemref idref="c"/></spine></package>`
 	dir, b := pack(t, files{"META-INF/container.xml", container, "OPS/p.opf", opf, "OPS/a b.xhtml", "x", "OPS/c.xhtml", "y"})
 	var log []string
 	got, err := Documents(dir, reader(b, &log), Limits{})
-	if want := []string{"OPS/c.xhtml", "gone.xhtml", "OPS/a b.xhtml"}; err != nil || !slices.Equal(got, want) || len(log) != 2 {
+	if want := []string{"OPS/c.xhtml", "gone.xhtml", "OPS/a b.xhtml", "OPS/c.xhtml"}; err != nil || !slices.Equal(got, want) || len(log) != 2 {
 		t.Errorf("documents %q, want %q, read %q, %v", got, want, log, err)
+	}
+}
+
+// A small package document cannot name a document with a long name so often that it takes all memory.
+func TestDocumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	opf := `<package><metadata/><manifest><item id="a" href="` + strings.Repeat("x", 3000) + `"/></manifest><spine>` + strings.Repeat(`<itemref idref="a"/>`, 1000) + `</spine></package>`
+	dir, b := pack(t, files{"META-INF/container.xml", container, "OPS/p.opf", opf})
+	var log []string
+	if got, err := Documents(dir, reader(b, &log), Limits{}); !errors.Is(err, &archive.Error{Kind: archive.TooLarge}) {
+		t.Errorf("%d documents, %v", len(got), err)
 	}
 }
 
@@ -623,6 +634,8 @@ func FuzzOpen(f *testing.F) {
 	manifest, spine := spread(2, "")
 	f.Add([]byte(withOPF(fixed+`<dc:title id="t">T</dc:title><meta refines="#t" property="title-type">main</meta><dc:date>2012-01</dc:date>`, manifest, spine)[5]), []byte(xhtml(`<img src="../Images/1.jpg"/>`)))
 	f.Add([]byte(`<package><metadata/><manifest><item id="cover" href="1.jpg"/></manifest><spine/><guide><reference type="cover" href="p.xhtml"/></guide></package>`), []byte(`<svg><image href="1.jpg"/></svg>`))
+	f.Add([]byte(`<package><metadata/><manifest><item id="a" href="Text/p1.xhtml" media-type="`+strings.Repeat("x", 300)+`" properties="`+strings.Repeat("nav ", 100)+`"/></manifest>
+		<spine>`+strings.Repeat(`<itemref idref="a"/>`, 50)+`</spine></package>`), []byte(`<html/>`))
 	names := []string{"META-INF/container.xml", "OPS/p.opf", "OPS/Text/p1.xhtml", "OPS/Text/p2.xhtml", "OPS/Images/1.jpg", "OPS/Images/2.jpg"}
 	f.Fuzz(func(t *testing.T, opf, document []byte) {
 		content := map[string][]byte{names[0]: []byte(container), names[1]: opf, names[2]: document, names[3]: document}

@@ -100,7 +100,7 @@ func (b *book) clip(n *xmllimit.Node, s string) string {
 		return s
 	}
 	b.warn("%s: %s has %d bytes, the limit is %d", b.opfPath, n.Name, len(s), b.lim.TextBytes)
-	return cut.Bytes(s, b.lim.TextBytes)
+	return strings.Clone(cut.Bytes(s, b.lim.TextBytes)) // the rest is not kept in memory
 }
 
 // refinement is a property of an element that meta elements give a value

@@ -7,6 +7,11 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
+const (
+	maxMediaType = 255     // bytes: twice the 127 of RFC 6838 and a slash; a longer one counts as absent
+	maxNames     = 1 << 20 // bytes of the names of all documents of a spine
+)
+
 // readManifest resolves the items of the manifest to entries.
 func (b *book) readManifest() error {
 	manifest := b.opf.Child("manifest")
@@ -25,6 +30,9 @@ func (b *book) readManifest() error {
 			mediaType:  strings.ToLower(strings.TrimSpace(n.Attr("media-type"))),
 			properties: n.Attr("properties"),
 			name:       resolve(b.opfPath, n.Attr("href")),
+		}
+		if len(it.mediaType) > maxMediaType {
+			it.mediaType = ""
 		}
 		if it.entry = b.find(it.name); it.entry >= 0 {
 			it.name = b.dir.Entries[it.entry].Name
@@ -78,8 +86,9 @@ func (b *book) readSpine() {
 	}
 }
 
-// Documents returns the names of the spine's documents in reading order, including those missing from the archive. It
-// only reads the package document. Errors are those of Open.
+// Documents returns the names of the spine's documents in reading order, including those missing from the archive. As
+// in KOReader, a document that the spine names twice occurs twice. It only reads the package document. Errors are those
+// of Open, and TooLarge for too many bytes of names.
 func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) ([]string, error) {
 	b := newBook(dir, read, lim.withDefaults())
 	if err := b.open(); err != nil {
@@ -89,9 +98,13 @@ func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error),
 		return nil, err
 	}
 	var names []string
+	size := 0
 	if spine := b.opf.Child("spine"); spine != nil {
 		for _, n := range elements(spine) {
 			if it := b.items[n.Attr("idref")]; n.Name == "itemref" && it != nil && len(names) < b.lim.Items {
+				if size += len(it.name); size > maxNames {
+					return nil, archive.Errorf(archive.TooLarge, "bytes in the names of the documents in %s: more than the limit of %d", b.opfPath, maxNames)
+				}
 				names = append(names, it.name)
 			}
 		}

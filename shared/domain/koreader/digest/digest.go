@@ -159,7 +159,8 @@ func (m *Maker) one(ctx context.Context, k *book) error {
 	return nil
 }
 
-// spine returns the documents of an e-book in reading order; none if it is unreadable: its analysis reports why.
+// spine returns the documents of an e-book in reading order; none if it is unreadable, which its analysis reports, or
+// their names are too long.
 func (m *Maker) spine(ctx context.Context, bucket string, o blob.Object) ([]string, error) {
 	tail, now, err := m.Content.Store.Tail(ctx, bucket, o.Key, make([]byte, min(o.Size, archive.TailBytes)))
 	if err != nil {
