@@ -27,6 +27,7 @@ type book struct {
 	order    []*item          // manifest, in order
 	meta     []*xmllimit.Node // the elements of the metadata
 	refines  map[refinement][]*xmllimit.Node
+	listed   map[listed]bool  // texts that addNew has added
 	rendered map[int]document // documents read so far, by entry
 	spent    int64            // bytes of documents read so far
 }
@@ -34,6 +35,7 @@ type book struct {
 // item is one item of the manifest.
 type item struct {
 	id, mediaType, properties string
+	nav                       bool   // the table of contents
 	name                      string // of the entry that its href names, whether it exists or not
 	entry                     int    // index in the directory, or -1
 }
@@ -41,7 +43,7 @@ type item struct {
 func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim Limits) *book {
 	return &book{
 		dir: dir, read: read, lim: lim, pub: &Publication{}, names: NamesOf(dir),
-		items: map[string]*item{}, refines: map[refinement][]*xmllimit.Node{}, rendered: map[int]document{},
+		items: map[string]*item{}, refines: map[refinement][]*xmllimit.Node{}, listed: map[listed]bool{}, rendered: map[int]document{},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/xmllimit"
@@ -49,7 +50,7 @@ func ReadContents(dir *archive.Directory, read func(archive.Entry) ([]byte, erro
 	for _, it := range b.order {
 		if it.entry >= 0 && !shown[it.name] {
 			shown[it.name] = true
-			c.Resources = append(c.Resources, Item{Entry: dir.Entries[it.entry], MediaType: it.mediaType, Nav: it.isNav()})
+			c.Resources = append(c.Resources, Item{Entry: dir.Entries[it.entry], MediaType: it.mediaType, Nav: it.nav})
 		}
 	}
 	if err := b.readNav(c); err != nil {
@@ -65,11 +66,9 @@ func ReadContents(dir *archive.Directory, read func(archive.Entry) ([]byte, erro
 	return c, nil
 }
 
-func (it *item) isNav() bool { return slices.Contains(strings.Fields(it.properties), "nav") }
-
 // readNav reads the navigation document (EPUB 3.3, 7).
 func (b *book) readNav(c *Contents) error {
-	at := slices.IndexFunc(b.order, func(it *item) bool { return it.entry >= 0 && it.isNav() })
+	at := slices.IndexFunc(b.order, func(it *item) bool { return it.entry >= 0 && it.nav })
 	if at < 0 {
 		return nil
 	}
@@ -86,10 +85,11 @@ func (b *book) readNav(c *Contents) error {
 			}
 			return
 		}
+		left := b.lim.Items
+		places := sync.OnceValue(func() []Place { return b.navList(n, base, &left) }) // the attribute may have many words
 		for kind := range strings.FieldsSeq(n.Attr("type")) {
 			if list := lists[kind]; list != nil && *list == nil {
-				left := b.lim.Items
-				*list = b.navList(n, base, &left)
+				*list = places()
 			}
 		}
 	}

@@ -150,6 +150,32 @@ func TestMediaTypesAreBounded(t *testing.T) {
 	}
 }
 
+// Attributes with very many words are not taken apart for each item, and the table of contents not for each word.
+func TestWorkForContents(t *testing.T) {
+	t.Parallel()
+	nav := `<html><body><nav type="` + strings.Repeat("toc ", 500_000) + `landmarks page-list"><ol>` + strings.Repeat("<li/>", 20_000) + `</ol></nav></body></html>`
+	few := strings.Replace(nav, "<li/>", `<li><a href="a.xhtml">A</a></li>`, 1)
+	properties := strings.Repeat("x ", 1_000_000)
+	const items, once = `<item id="a" href="a.xhtml"/><item id="n" href="n.xhtml" properties="nav"/>`, `<spine><itemref idref="a"/></spine>`
+	for name, f := range map[string]files{
+		"kinds of a list without places": withOPF("", items, once, "OPS/a.xhtml", "1", "OPS/n.xhtml", nav),
+		"kinds of a list":                withOPF("", items, once, "OPS/a.xhtml", "1", "OPS/n.xhtml", few),
+		"properties": withOPF("", `<item id="a" href="a.xhtml" properties="`+properties+`"/>`,
+			"<spine>"+strings.Repeat(`<itemref idref="a"/>`, 20_000)+"</spine>", "OPS/a.xhtml", "1"),
+	} {
+		dir, b := pack(t, f)
+		var log []string
+		soon(t, func() {
+			c, err := ReadContents(dir, reader(b, &log), Limits{})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if want := outline(c.TOC); outline(c.Landmarks) != want || outline(c.PageList) != want || name == "kinds of a list" && want != "A>OPS/a.xhtml#\n" {
+				t.Errorf("%s: %q, %q, %q", name, want, outline(c.Landmarks), outline(c.PageList))
+			}
+		})
+	}
+}
+
 func TestContentsOfAStoreInTrouble(t *testing.T) {
 	t.Parallel()
 	dir, b := pack(t, withOPF("", manifest, spine, "OPS/nav.xhtml", "<html/>", "OPS/text/two.xhtml", "2"))

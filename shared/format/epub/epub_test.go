@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/format/archive"
 )
@@ -138,6 +139,44 @@ func TestDocumentsAreBounded(t *testing.T) {
 	var log []string
 	if got, err := Documents(dir, reader(b, &log), Limits{}); !errors.Is(err, &archive.Error{Kind: archive.TooLarge}) {
 		t.Errorf("%d documents, %v", len(got), err)
+	}
+}
+
+// soon fails the test if f takes far longer than work that grows with the input.
+func soon(t *testing.T, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("still busy after a minute")
+	}
+}
+
+// The texts of a long list are few, in as many elements as they are.
+func TestManyTexts(t *testing.T) {
+	t.Parallel()
+	var metadata strings.Builder
+	for n := range 12 {
+		metadata.WriteString("<dc:subject>")
+		for i := range 300 {
+			fmt.Fprintf(&metadata, "s%d; s%d;", 150*n+i, 150*n+i)
+		}
+		metadata.WriteString("</dc:subject>")
+	}
+	for i := range 2000 {
+		fmt.Fprintf(&metadata, "<dc:language>l%d</dc:language>", i)
+	}
+	pub, err := ReadPackage([]byte("<package><metadata>"+metadata.String()+"</metadata></package>"), "metadata.opf", Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := pub.Subjects; len(s) != mostTexts || s[0] != "s0" || s[mostTexts-1] != fmt.Sprintf("s%d", mostTexts-1) || len(pub.Languages) != mostTexts {
+		t.Errorf("%d subjects, %d languages", len(s), len(pub.Languages))
 	}
 }
 
@@ -622,6 +661,7 @@ func TestReadPackage(t *testing.T) {
 func FuzzReadPackage(f *testing.F) {
 	f.Add([]byte(besides))
 	f.Add([]byte(`<package><metadata><dc-metadata><title id="a">T</title></dc-metadata><meta refines="#a" property="file-as">x</meta></metadata></package>`))
+	f.Add([]byte(`<package><metadata><subject>` + strings.Repeat("a;b;;c;", 100) + `</subject></metadata></package>`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		pub, err := ReadPackage(document, "metadata.opf", Limits{})
 		if (pub == nil) == (err == nil) || err != nil && !errors.As(err, new(*archive.Error)) {

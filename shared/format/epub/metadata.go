@@ -32,14 +32,14 @@ func (b *book) readMetadata() {
 				b.pub.Publisher = value
 			}
 		case "language":
-			b.pub.Languages = appendNew(b.pub.Languages, value)
+			b.addNew(&b.pub.Languages, value)
 		case "description":
 			if b.pub.Description == "" {
 				b.pub.Description = b.clip(n, PlainText(n.Content()))
 			}
 		case "subject":
 			for subject := range strings.SplitSeq(value, ";") { // some programs write all subjects into one element
-				b.pub.Subjects = appendNew(b.pub.Subjects, strings.TrimSpace(subject))
+				b.addNew(&b.pub.Subjects, strings.TrimSpace(subject))
 			}
 		case "date":
 			dates = append(dates, n)
@@ -242,7 +242,7 @@ func (b *book) addIdentifier(n *xmllimit.Node, value string) {
 		number = found[0]
 	}
 	if number != "" {
-		b.pub.ISBNs = appendNew(b.pub.ISBNs, number)
+		b.addNew(&b.pub.ISBNs, number)
 	} else if named || isbn.Named(value) {
 		b.warn("%s: %.60q is not a valid ISBN", b.opfPath, value)
 	}
@@ -284,9 +284,21 @@ func (b *book) readSeries(nodes []*xmllimit.Node) {
 	}
 }
 
-func appendNew(list []string, value string) []string {
-	if value == "" || slices.Contains(list, value) {
-		return list
+// mostTexts is the maximum number of languages, of subjects and of ISBNs.
+const mostTexts = 1000
+
+// listed is a text in a list.
+type listed struct {
+	list *[]string
+	text string
+}
+
+// addNew appends a text to a list of the publication, unless the list has it already or is full.
+func (b *book) addNew(list *[]string, text string) {
+	at := listed{list, text}
+	if text == "" || len(*list) == mostTexts || b.listed[at] {
+		return
 	}
-	return append(list, value)
+	b.listed[at] = true
+	*list = append(*list, text)
 }

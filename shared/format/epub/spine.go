@@ -2,6 +2,7 @@ package epub
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/archive"
@@ -31,6 +32,7 @@ func (b *book) readManifest() error {
 			properties: n.Attr("properties"),
 			name:       resolve(b.opfPath, n.Attr("href")),
 		}
+		it.nav = slices.Contains(strings.Fields(it.properties), "nav")
 		if len(it.mediaType) > maxMediaType {
 			it.mediaType = ""
 		}
@@ -81,7 +83,7 @@ func (b *book) readSpine() {
 			MediaType:    it.mediaType,
 			Linear:       n.Attr("linear") != "no",
 			PrePaginated: prePaginated(n.Attr("properties"), b.pub.FixedLayout),
-			Nav:          it.isNav(),
+			Nav:          it.nav,
 		})
 	}
 }
