@@ -510,6 +510,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(file)
 	}
 	f.Add([]byte("%PDF-1.4\nxref\n0 1\n0000000000 65535 f \ntrailer<</Root 1 0 R/Prev 9>>\nstartxref\n9\n"))
+	f.Add(append(modern()[:len(modern())-20], strings.Repeat("/ObjStm trailer /XRef /Catalog ", 20)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		doc, err := open(b, Limits{Objects: 1000, Pages: 100, StreamBytes: 1 << 20, Requests: 1000})
 		if err != nil {

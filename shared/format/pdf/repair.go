@@ -156,6 +156,9 @@ func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 // from the catalog.
 func (d *Reader) findTrailer(m *marks) error {
 	for _, at := range slices.Backward(m.trailers) {
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
 		err := d.parseAt(at+int64(len("trailer")), objectBytes, maxObject, func(l *lexer) error {
 			v, err := l.object(0)
 			if t, ok := v.(dict); ok && t["Root"] != nil {
@@ -195,10 +198,19 @@ func (d *Reader) findTrailer(m *marks) error {
 
 // openStreams adds the objects of object streams, unless the file has newer ones after the stream.
 func (d *Reader) openStreams(m *marks) error {
+	last := map[int64]int64{} // mark of each stream: there may be many in one
+	for _, at := range m.streams {
+		if number, ok := m.holder(at); ok {
+			last[number] = at
+		}
+	}
 	for _, at := range m.streams {
 		number, ok := m.holder(at)
-		if !ok {
+		if !ok || last[number] != at {
 			continue
+		}
+		if err := d.ctx.Err(); err != nil {
+			return err
 		}
 		s, err := d.objectStream(number)
 		var wrong *archive.Error
@@ -208,11 +220,11 @@ func (d *Reader) openStreams(m *marks) error {
 		case err != nil:
 			return err
 		}
-		last := int64(-1)
+		highest := int64(-1)
 		for _, o := range s.index {
-			last = max(last, o[0])
+			highest = max(highest, o[0])
 		}
-		if err := d.room(0, last+1); err != nil {
+		if err := d.room(0, highest+1); err != nil {
 			return err
 		}
 		for i, o := range s.index {

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/format/archive"
 )
@@ -90,6 +91,40 @@ func TestRepairIsBounded(t *testing.T) {
 	}
 	if _, err := open(file, Limits{Objects: 3}); kindOf(err) != archive.Corrupt {
 		t.Errorf("more objects than there may be: %v", err)
+	}
+}
+
+// An object stream is taken apart once, however often the document seems to have one there.
+func TestManyMarksOfOneStream(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	index := strings.Repeat("9 0 ", n)
+	packed := deflated(index + "null ")
+	p := newPacker(0)
+	p.object(1, "<</Type/Catalog/Pages 2 0 R>>")
+	p.object(2, "<</Kids[3 0 R]>>")
+	p.object(3, "<</Type/Page>>")
+	p.object(4, fmt.Sprintf("<</Type/ObjStm/N %d/First %d/Filter/FlateDecode/Length %d>>stream\n%s\nendstream", n, len(index), len(packed), packed))
+	p.WriteString(strings.Repeat("/ObjStm ", n) + "startxref\n20\n%%EOF")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if d, err := Open(ctx, bytes.NewReader(p.Bytes()), int64(p.Len()), Limits{}); err != nil || len(d.Pages) != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// The search for a trailer ends with its context, however many there seem to be.
+func TestManyTrailers(t *testing.T) {
+	t.Parallel()
+	b := []byte("%PDF-1.4\n" + strings.Repeat("trailer(", 2000))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &counting{bytes.NewReader(b), 20, cancel}
+	if d, err := Open(ctx, r, int64(len(b)), Limits{}); !errors.Is(err, context.Canceled) || d != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if r.left < -5 {
+		t.Errorf("%d reads after the end", -r.left)
 	}
 }
 
