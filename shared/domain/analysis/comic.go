@@ -30,6 +30,7 @@ func (r *Result) applyComicInfo(i *comicinfo.Info) {
 			m.Authors = append(m.Authors, Author{Name: name, Role: credit.role})
 		}
 	}
+	m.limitNames()
 	if n, ok := i.NumberValue(); ok {
 		r.Number, m.Chapter, m.SeriesPosition = &n, &n, &n
 	}

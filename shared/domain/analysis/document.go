@@ -49,6 +49,7 @@ func (r *Result) applyInfo(i pdf.Info) {
 			m.Subjects = append(m.Subjects, word)
 		}
 	}
+	m.limitNames()
 	if found := isbn.Find(strings.Join([]string{i.Title, i.Subject, i.Keywords, i.Author, i.Creator}, "\n")); len(found) > 0 {
 		m.ISBNs = isbnList(found)
 		r.ExternalID, r.ExternalSource = found[0], "pdf"

@@ -52,6 +52,26 @@ type Author struct {
 	SortName *string `json:"sortName,omitempty"`
 }
 
+// Limits of what one file names, as for what people give a book (package book).
+const (
+	mostNames = 200 // people with their roles; subjects
+	maxName   = 500 // characters
+)
+
+// limitNames drops people and subjects beyond the limit, and shortens long names.
+func (m *Metadata) limitNames() {
+	m.Authors, m.Subjects = m.Authors[:min(len(m.Authors), mostNames)], slices.Clone(m.Subjects[:min(len(m.Subjects), mostNames)])
+	for i := range m.Authors {
+		a := &m.Authors[i]
+		if a.Name = cut.Chars(a.Name, maxName); a.SortName != nil {
+			*a.SortName = cut.Chars(*a.SortName, maxName)
+		}
+	}
+	for i, s := range m.Subjects {
+		m.Subjects[i] = cut.Chars(s, maxName)
+	}
+}
+
 // noLanguage are the codes that name no language: undetermined, multiple, none, uncoded.
 var noLanguage = []string{"und", "mul", "zxx", "mis"}
 

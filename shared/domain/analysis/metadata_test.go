@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/format/epub"
@@ -46,6 +47,34 @@ func TestPeople(t *testing.T) {
 		if strings.Join(got, ", ") != want {
 			t.Errorf("%s: %s; want %s", metadata, strings.Join(got, ", "), want)
 		}
+	}
+}
+
+// A file can name as many people and subjects as people can give a book, and no longer ones.
+func TestManyPeople(t *testing.T) {
+	long := strings.Repeat("é", 600)
+	names := func(between string) string {
+		list := []string{long}
+		for i := range 1000 {
+			list = append(list, fmt.Sprintf("N%d", i))
+		}
+		return strings.Join(list, between)
+	}
+	opf := sidecar(t, `<dc:creator opf:file-as="`+long+`">`+names("</dc:creator><dc:creator>")+"</dc:creator><dc:subject>"+names(";")+"</dc:subject>")
+	for kind, m := range map[string]analysis.Metadata{
+		"OPF":           opf.Metadata,
+		"ComicInfo.xml": read(t, "a.cbz", testkit.Comic(t, 1, 1, "<Writer>"+names(",")+"</Writer><Penciller>"+names(",")+"</Penciller>")).Metadata,
+		"PDF":           read(t, "a.pdf", document("/Author("+names(";")+")/Keywords("+names(";")+")")).Metadata,
+	} {
+		if len(m.Authors) != 200 || utf8.RuneCountInString(m.Authors[0].Name) != 500 || m.Authors[199].Name != "N198" {
+			t.Errorf("%s: %d people", kind, len(m.Authors))
+		}
+		if s := m.Subjects; kind != "ComicInfo.xml" && (len(s) != 200 || utf8.RuneCountInString(s[0]) != 500 || s[199] != "N198") {
+			t.Errorf("%s: %d subjects", kind, len(s))
+		}
+	}
+	if s := opf.Metadata.Authors[0].SortName; utf8.RuneCountInString(*s) != 500 || len(opf.Genres) != 1000 {
+		t.Errorf("a name for sorting of %d bytes, %d genres", len(*s), len(opf.Genres))
 	}
 }
 

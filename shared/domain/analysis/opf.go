@@ -74,11 +74,12 @@ func (r *Result) applyEPUB(p *epub.Publication) {
 		m.LanguageISO = languages[0]
 	}
 	m.Year, m.Month, m.Day = optional(p.Year), optional(p.Month), optional(p.Day)
-	m.Subjects, m.Genre = p.Subjects, strings.Join(p.Subjects, ", ")
 	if len(p.ISBNs) > 0 {
 		m.ISBNs = isbnList(p.ISBNs)
 	}
-	m.Authors = authors(p)
+	m.Authors, m.Subjects = authors(p), p.Subjects
+	m.limitNames()
+	m.Genre = strings.Join(m.Subjects, ", ")
 	for _, a := range m.Authors {
 		if a.Role == "translator" && m.Translator == "" {
 			m.Translator = a.Name

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -112,8 +111,10 @@ func (l list) cover() string        { return "/api/v1" + l.kind.path + "/" + l.I
 
 // names returns the people of the book without duplicates, regardless of role.
 func (p publication) names() (names []string) {
+	seen := map[string]bool{}
 	for _, a := range p.Authors {
-		if !slices.Contains(names, a.Name) {
+		if !seen[a.Name] {
+			seen[a.Name] = true
 			names = append(names, a.Name)
 		}
 	}
