@@ -86,10 +86,10 @@ func TestManifests(t *testing.T) {
 	t.Parallel()
 	var m Manifest
 	if err := json.Unmarshal([]byte(`{"name":"a","version":"1","protocolVersion":"1.0","capabilities":{"metadataProvider":["series"],"releaseSource":{"kinds":["rss"]},"userReadSync":true},
-		"oauth":{"authorizationUrl":"https://a","tokenUrl":"https://b"},"searchURITemplate":"x","requiredCredentials":[{"key":"k","label":"K","type":"password"}]}`), &m); err != nil {
+		"oauth":{"authorizationUrl":"https://a","tokenUrl":"https://b"},"searchURITemplate":"https://a/{title}","requiredCredentials":[{"key":"k","label":"K","type":"password"}]}`), &m); err != nil {
 		t.Fatal(err)
 	}
-	if !m.Capabilities.ReleaseSource || !m.Capabilities.UserReadSync || m.OAuth == nil || !m.OAuth.PKCE || *m.SearchURITemplate != "x" || m.ContentTypes[0] != "series" ||
+	if !m.Capabilities.ReleaseSource || !m.Capabilities.UserReadSync || m.OAuth == nil || !m.OAuth.PKCE || *m.SearchURITemplate != "https://a/{title}" || m.ContentTypes[0] != "series" ||
 		m.RequiredCredentials[0].CredentialType != "password" {
 		t.Errorf("%+v", m)
 	}
@@ -108,6 +108,24 @@ func TestManifests(t *testing.T) {
 	}
 	if data, _ := json.Marshal(none); strings.Contains(string(data), `"scopes":null`) || strings.Contains(string(data), `"requiredCredentials":null`) {
 		t.Errorf("%s", data)
+	}
+}
+
+// Addresses in a manifest that a browser cannot open safely are dropped: administrators see them as links.
+func TestAddressesOfManifests(t *testing.T) {
+	t.Parallel()
+	for address, shown := range map[string]bool{"https://example.org/?q=<title>": true, "http://example.org/{title}": true,
+		"javascript:alert(1)": false, " javascript:alert(1)": false, "data:text/html,x": false, "//example.org": false, "": false} {
+		var m Manifest
+		data, _ := json.Marshal(map[string]string{"homepage": address, "searchURITemplate": address})
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*string{m.Homepage, m.SearchURITemplate} {
+			if (got != nil) != shown || shown && *got != address {
+				t.Errorf("%q: %v", address, got)
+			}
+		}
 	}
 }
 

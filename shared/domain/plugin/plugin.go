@@ -187,6 +187,7 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	if m.SearchURITemplate == nil {
 		m.SearchURITemplate = raw.SearchURI
 	}
+	m.Homepage, m.SearchURITemplate = outward(m.Homepage), outward(m.SearchURITemplate)
 	if m.OAuth != nil && m.OAuth.AuthorizationURL == "" {
 		m.OAuth = nil
 	}

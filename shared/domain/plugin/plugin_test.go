@@ -377,7 +377,7 @@ func TestStrangeManifest(t *testing.T) {
 	r := newRig(t)
 	_, args, _ := pluginkit.Command("strange")
 	_, answer := r.add(r.User(t, "one", "admin"), object{"args": args})
-	if m := answer["plugin"].(object)["manifest"].(object); answer["healthCheckPassed"] != true || m["description"] != "ab" || m["homepage"] != "\uFFFD" {
+	if m := answer["plugin"].(object)["manifest"].(object); answer["healthCheckPassed"] != true || m["description"] != "ab" || m["author"] != "\uFFFD" {
 		t.Errorf("%v", answer)
 	}
 }

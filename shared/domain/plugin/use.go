@@ -144,7 +144,7 @@ func (s *service) actions(ctx context.Context, scope string, library uuid.UUID) 
 		}
 		out.Actions = append(out.Actions, Action{PluginID: p.ID, PluginName: p.Name, PluginDisplayName: p.DisplayName, ActionType: "metadata_search",
 			Label: "Search " + p.DisplayName, Description: p.Description, LibraryIDs: p.LibraryIDs, Capabilities: p.Manifest.Capabilities,
-			SearchURITemplate: outward(p.Manifest.SearchURITemplate)})
+			SearchURITemplate: p.Manifest.SearchURITemplate})
 	}
 	return out, nil
 }

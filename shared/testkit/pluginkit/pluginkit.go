@@ -128,7 +128,7 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 		}
 		if len(args) > 0 && args[0] == "strange" {
 			m := manifest()
-			m["description"], m["homepage"] = "a\x00b", json.RawMessage(`"\ud83d"`)
+			m["description"], m["author"] = "a\x00b", json.RawMessage(`"\ud83d"`)
 			return m, nil
 		}
 		if len(args) > 0 && args[0] == "nothing" {
