@@ -9,6 +9,7 @@
 // Limits: an image that can be decoded line by line (baseline JPEG, PNG without interlacing) may have MaxStreamPixels,
 // because a webtoon strip of 4000 x 60,016 pixels is legitimate and needs memory for a few lines only. Every other
 // image is held completely by its decoder and may have MaxPixels. In addition, the working set estimated from the
-// header must fit into MemoryBytes, the budget of all renders of a Renderer. As many renders run at once as fit, the
-// others wait in order of arrival, and beyond MaxWaiting they are refused.
+// header, with the largest output that the pixels can have, must fit into MemoryBytes, the budget of all renders of a
+// Renderer. As many renders run at once as fit, the others wait in order of arrival, and beyond MaxWaiting they are
+// refused.
 package imaging

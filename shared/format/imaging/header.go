@@ -15,6 +15,7 @@ type header struct {
 	mediaType     string
 	width, height int // as stored
 	orientation   int // EXIF, 1 upright; 5 to 8 swap the sides
+	bands         int // at most, of the rendition; 0 = unknown
 	stream        bool
 	lenient       bool // decode in spite of minor errors
 }
@@ -87,7 +88,10 @@ func (r *Renderer) openHeader(src []byte, h header, stated bool) (header, error)
 		return header{}, &Undecodable{h.mediaType,
 			fmt.Errorf("the header says %d x %d, the decoder %d x %d", h.width, h.height, img.Width(), img.Height())}
 	}
-	h.width, h.height = img.Width(), img.Height()
+	h.width, h.height, h.bands = img.Width(), img.Height(), img.Bands()
+	if img.HasICCProfile() { // a grey profile makes grey three
+		h.bands += 2
+	}
 	if h.mediaType == mediatype.JPEG || h.mediaType == mediatype.TIFF || h.mediaType == mediatype.PNG || h.mediaType == mediatype.WebP {
 		h.orientation = img.Orientation()
 	}

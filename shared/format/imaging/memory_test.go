@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"image"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -72,6 +75,63 @@ func memoryChild(t *testing.T) {
 	}
 	if float64(manyHigh) > 1.2*float64(someHigh) || many > someHigh {
 		t.Errorf("memory grows with the number of renders")
+	}
+}
+
+// TestOutputIsCharged renders noise in separate processes, one per case. A render takes at most what it is charged.
+func TestOutputIsCharged(t *testing.T) {
+	if of := os.Getenv(childVariable); of != "" {
+		outputChild(t, of)
+		return
+	}
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Parallel()
+	img := image.NewRGBA(image.Rect(0, 0, 3000, 4000))
+	_, _ = rand.NewChaCha8([32]byte{}).Read(img.Pix) // never fails
+	file := filepath.Join(t.TempDir(), "noise.jpg")
+	if err := os.WriteFile(file, jpegOf(t, img), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []string{"png 0", "jpeg 80", "jpeg 100", "webp 80"} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestOutputIsCharged$")
+		cmd.Env = append(os.Environ(), childVariable+"="+file+" "+c)
+		out, err := cmd.CombinedOutput()
+		t.Logf("as %s: %s", c, out)
+		if err != nil {
+			t.Errorf("as %s: %v", c, err)
+		}
+	}
+}
+
+func outputChild(t *testing.T, of string) {
+	var file string
+	var spec Spec
+	if _, err := fmt.Sscan(of, &file, &spec.Format, &spec.Quality); err != nil {
+		t.Fatal(err)
+	}
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(Config{})
+	if _, err := r.Render(context.Background(), jpegOf(t, image.NewGray(image.Rect(0, 0, 8, 8))), spec); err != nil { // starts libvips
+		t.Fatal(err)
+	}
+	h, err := r.inspect(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := memory(t, "VmRSS")
+	res, err := r.Render(context.Background(), src, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took, charged := memory(t, "VmHWM")-base, r.workingSet(h, 0, res.Width, res.Height, spec)>>10
+	fmt.Printf("%d MB out, took %d MB, charged %d MB\n", len(res.Bytes)>>20, took>>10, charged>>10)
+	if slack := int64(8 << 10); int64(took) > charged+slack { // of Go's heap
+		t.Error("it took more than it was charged")
 	}
 }
 

@@ -25,8 +25,10 @@ var mediaTypes = map[string]string{JPEG: mediatype.JPEG, PNG: mediatype.PNG, Web
 type Spec struct {
 	Width, Height int    // box in pixels, 0 = free; the image is fitted inside and never enlarged
 	Format        string // JPEG, PNG or WebP
-	Quality       int    // 1 to 100, 0 = 80; PNG ignores it
+	Quality       int    // 1 to 100, 0 = usualQuality; PNG ignores it
 }
+
+const usualQuality = 80
 
 func (s Spec) validate() error {
 	if _, ok := mediaTypes[s.Format]; !ok {
@@ -71,7 +73,7 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 		return Result{}, err
 	}
 	if spec.Quality == 0 {
-		spec.Quality = 80
+		spec.Quality = usualQuality
 	}
 	if err := start(); err != nil {
 		return Result{}, err
@@ -89,7 +91,7 @@ func (r *Renderer) Render(ctx context.Context, src []byte, spec Spec) (Result, e
 		return Result{}, err
 	}
 	w, ht := target(h, spec)
-	release, err := r.queue.acquire(ctx, r.workingSet(h, held, w, ht, spec.Format))
+	release, err := r.queue.acquire(ctx, r.workingSet(h, held, w, ht, spec))
 	if err != nil {
 		return Result{}, err
 	}

@@ -66,15 +66,32 @@ func TestShrinkOnLoad(t *testing.T) {
 func TestWorkingSet(t *testing.T) {
 	t.Parallel()
 	strip := header{mediaType: mediatype.JPEG, width: 4000, height: 60016, orientation: 1, stream: true}
-	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, JPEG); got > 64<<20 {
+	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, Spec{Format: JPEG}); got > 64<<20 {
 		t.Errorf("a tall strip that is decoded by lines is charged %d MiB", got>>20)
 	}
 	strip.stream = false
-	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, JPEG); got < 1<<30 {
+	if got := New(Config{}).workingSet(strip, 0, 1200, 18005, Spec{Format: JPEG}); got < 1<<30 {
 		t.Errorf("the same strip, progressive, is charged only %d MiB", got>>20)
 	}
+	for _, c := range []struct {
+		name   string
+		h      header
+		format string
+		fits   bool
+	}{
+		{"noise of 16,000 x 16,000", header{mediaType: mediatype.JPEG, width: 16000, height: 16000, bands: 3, stream: true}, PNG, false},
+		{"a tall strip", header{mediaType: mediatype.JPEG, width: 4000, height: 60016, bands: 3, stream: true}, JPEG, true},
+		{"a large page", header{mediaType: mediatype.JPEG, width: 4000, height: 6000, bands: 3, stream: true}, PNG, true},
+		{"a large page with transparency", header{mediaType: mediatype.PNG, width: 4000, height: 6000, bands: 4, stream: true}, PNG, true},
+		{"a large JPEG XL", header{mediaType: mediatype.JXL, width: 3000, height: 4000}, PNG, true},
+	} {
+		r := New(Config{})
+		if got := r.workingSet(c.h, 16<<20, c.h.width, c.h.height, Spec{Format: c.format, Quality: usualQuality}); (got <= r.cfg.MemoryBytes) != c.fits {
+			t.Errorf("%s as %s is charged %d MiB", c.name, c.format, got>>20)
+		}
+	}
 	page := header{mediaType: mediatype.JPEG, width: 1600, height: 2400, orientation: 1, stream: true}
-	if got := New(Config{}).workingSet(page, 1<<20, 300, 450, JPEG); got != floorBytes+1<<20 {
+	if got := New(Config{}).workingSet(page, 1<<20, 300, 450, Spec{Format: JPEG}); got != floorBytes+1<<20 {
 		t.Errorf("a common page is charged %d", got)
 	}
 }
