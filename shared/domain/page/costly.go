@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,52 +20,68 @@ import (
 )
 
 const (
-	// patience is how long a request waits for a page that must be decompressed or drawn. Then the client retries; by
+	// Patience is how long a request waits for a page that must be decompressed or drawn. Then the client retries; by
 	// then the page pack, if there is to be one, is likely ready.
-	patience = 8 * time.Second
+	Patience = 8 * time.Second
 	// costlyAtOnce limits the pages that one process decompresses or draws at once, to bound memory.
 	costlyAtOnce = 2
 )
+
+// fair is something that all tenants of a process share, such as slots or memory.
+type fair struct {
+	turns turn.Turns // what one tenant may have of it
+	all   *semaphore.Weighted
+}
+
+// take waits for n of it; give returns it. A tenant waits behind at most as much of any other tenant as one may have.
+func (f *fair) take(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
+	turn, err := f.turns.TakeSome(ctx, tenant, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.all.Acquire(ctx, n); err != nil {
+		turn()
+		return nil, err
+	}
+	return func() { f.all.Release(n); turn() }, nil
+}
 
 // costly limits and shares the work on expensive pages: those without a byte range of their own, and those that are
 // heavy to unpack.
 type costly struct {
 	flights singleflight.Group
-	turns   turn.Turns
-	slots   *semaphore.Weighted
+	slots   fair
+	memory  fair
 }
 
 func newCostly() *costly {
-	return &costly{turns: turn.Turns{AtOnce: costlyAtOnce}, slots: semaphore.NewWeighted(costlyAtOnce)}
-}
-
-// room waits for a slot for one more page of a tenant. A tenant waits behind at most costlyAtOnce pages of any other
-// tenant. give releases the slot.
-func (d *costly) room(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
-	turn, err := d.turns.Take(ctx, tenant)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.slots.Acquire(ctx, 1); err != nil {
-		turn()
-		return nil, err
-	}
-	return func() { d.slots.Release(1); turn() }, nil
+	return &costly{slots: fair{turn.Turns{AtOnce: costlyAtOnce}, semaphore.NewWeighted(costlyAtOnce)},
+		memory: fair{turn.Turns{AtOnce: heldOfTenant}, semaphore.NewWeighted(held)}}
 }
 
 // sendCostly sends a page that must be decompressed or drawn as a whole.
 func (s *Server) sendCostly(w http.ResponseWriter, r *http.Request, i *Index, n int, e archive.Entry, tag string) error {
+	give, err := s.Hold(r.Context(), e.Size, Patience)
+	if err != nil {
+		return err
+	}
+	defer give()
 	data, err := s.extract(r.Context(), i, n, e)
 	if err != nil {
 		return s.unopened(r, i, err)
 	}
+	rest, err := s.Hold(r.Context(), int64(len(data))-e.Size, Brief) // the size of a page to be drawn is not known before
+	if err != nil {
+		return err
+	}
+	defer rest()
 	kind := mediatype.Detect(data)
 	if !mediatype.Servable(kind) {
 		return fault.New(fault.Unprocessable, "Page %d is not an image that can be shown", n)
 	}
 	e.Size = int64(len(data))
 	describe(w.Header(), tag, kind, e, false)
-	Copy(w, r, bytes.NewReader(data))
+	CopyHeld(w, r, data)
 	return nil
 }
 
@@ -99,7 +114,7 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 		s.Want(ctx, i)
 	}
 	data, err := share(ctx, &s.costly.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
-		give, err := s.costly.room(ctx, httpapi.TenantOf(ctx).ID)
+		give, err := s.costly.slots.take(ctx, httpapi.TenantOf(ctx).ID, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -112,11 +127,11 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	return data, err
 }
 
-// share runs work once for concurrent requests with the same key, for at most patience. The work goes on if the request
+// share runs work once for concurrent requests with the same key, for at most Patience. The work goes on if the request
 // that started it ends.
 func share[T any](ctx context.Context, flights *singleflight.Group, key string, work func(ctx context.Context) (T, error)) (out T, err error) {
 	done := flights.DoChan(key, fault.Guarded(func() (any, error) {
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
 		defer cancel()
 		return work(shared)
 	}))

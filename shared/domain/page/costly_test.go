@@ -33,7 +33,7 @@ func TestCostlyPagesByTenant(t *testing.T) {
 		began := make(chan string, 10)
 		gives := make(chan func(), 10)
 		ask := func(name string, tenant uuid.UUID) {
-			give, err := d.room(t.Context(), tenant)
+			give, err := d.slots.take(t.Context(), tenant, 1)
 			if err != nil {
 				t.Error(err)
 				return
@@ -52,7 +52,7 @@ func TestCostlyPagesByTenant(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		for _, tenant := range []uuid.UUID{loud, quiet} {
-			if _, err := d.room(left, tenant); !errors.Is(err, context.Canceled) {
+			if _, err := d.slots.take(left, tenant, 1); !errors.Is(err, context.Canceled) {
 				t.Errorf("who left is told %v", err)
 			}
 		}
@@ -67,7 +67,7 @@ func TestCostlyPagesByTenant(t *testing.T) {
 		if at := slices.Index(order, "quiet"); at != costlyAtOnce || len(order) != costlyAtOnce+4 {
 			t.Errorf("they began as %v", order)
 		}
-		if !d.slots.TryAcquire(costlyAtOnce) {
+		if !d.slots.all.TryAcquire(costlyAtOnce) {
 			t.Error("a place was never given back")
 		}
 	})

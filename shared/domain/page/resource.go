@@ -1,7 +1,6 @@
 package page
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,12 +62,17 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 		return nil
 	}
 	if e.Heavy() {
+		give, err := s.Hold(r.Context(), e.Size, Patience)
+		if err != nil {
+			return err
+		}
+		defer give()
 		data, err := s.unpacked(r.Context(), i, e)
 		if err != nil {
 			return s.unopened(r, i, err)
 		}
 		send(resourceType(e.Name, mediatype.Detect(data)))
-		Copy(w, r, bytes.NewReader(data))
+		CopyHeld(w, r, data)
 		return nil
 	}
 	if s.Content.Store.Near() {
@@ -96,10 +100,10 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 // unpacked returns a file that is heavy to unpack. It is held in memory, since few are unpacked at a time and a client
 // may read slowly.
 func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byte, error) {
-	within, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var data []byte
-	give, err := s.costly.room(within, httpapi.TenantOf(ctx).ID)
+	give, err := s.costly.slots.take(within, httpapi.TenantOf(ctx).ID, 1)
 	if err == nil {
 		defer give()
 		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)

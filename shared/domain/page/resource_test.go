@@ -111,18 +111,18 @@ func (s slow) Write(p []byte) (int, error) {
 	return s.ResponseRecorder.Write(p)
 }
 
-// Slow clients do not hold a slot for heavy unpacking.
-func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
-	text := strings.Repeat("word ", 1000)
+// zstdZip is an archive of one file compressed with Zstandard.
+func zstdZip(t *testing.T, name string, data []byte) []byte {
+	t.Helper()
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed := enc.EncodeAll([]byte(text), nil)
+	packed := enc.EncodeAll(data, nil)
 	var file bytes.Buffer
 	w := zip.NewWriter(&file)
-	entry, err := w.CreateRaw(&zip.FileHeader{Name: "a.css", Method: archive.Zstd, CRC32: crc32.ChecksumIEEE([]byte(text)),
-		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(len(text))})
+	entry, err := w.CreateRaw(&zip.FileHeader{Name: name, Method: archive.Zstd, CRC32: crc32.ChecksumIEEE(data),
+		CompressedSize64: uint64(len(packed)), UncompressedSize64: uint64(len(data))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,12 @@ func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, i := memory(t, file.Bytes())
+	return file.Bytes()
+}
+
+// Slow clients do not hold a slot for heavy unpacking.
+func TestSlowReadersOfWhatIsHeavy(t *testing.T) {
+	s, i := memory(t, zstdZip(t, "a.css", []byte(strings.Repeat("word ", 1000))))
 	comes, released := make(chan struct{}), make(chan struct{})
 	ended := make(chan error)
 	const readers = 3 // one more than there are slots

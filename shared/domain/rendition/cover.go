@@ -184,7 +184,7 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	if !row.borrowed {
 		w.Header().Set("Last-Modified", row.lastModified())
 	}
-	return send(w, r, img, tag, row.cache())
+	return m.send(w, r, img, tag, row.cache())
 }
 
 func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }

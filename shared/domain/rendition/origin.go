@@ -129,5 +129,5 @@ func (o *Origin) cover(w http.ResponseWriter, r *http.Request, key parsed) error
 	if err != nil {
 		return err
 	}
-	return send(w, r, img, row.tag(key.cover), page.Immutable)
+	return o.maker.send(w, r, img, row.tag(key.cover), page.Immutable)
 }

@@ -1,7 +1,6 @@
 package rendition
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -76,10 +75,18 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 			return err
 		}
 	}
-	return send(w, r, img, tag, page.Immutable)
+	return m.send(w, r, img, tag, page.Immutable)
 }
 
-func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string) error {
+func (m *Maker) send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string) error {
+	give := img.give
+	if give == nil {
+		var err error
+		if give, err = m.Pages.Hold(r.Context(), int64(len(img.data)), page.Brief); err != nil {
+			return err
+		}
+	}
+	defer give()
 	kind := img.kind
 	if kind == "" {
 		kind = mediatype.Detect(img.data)
@@ -92,6 +99,6 @@ func send(w http.ResponseWriter, r *http.Request, img *image, tag, cache string)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	page.Copy(w, r, bytes.NewReader(img.data))
+	page.CopyHeld(w, r, img.data)
 	return nil
 }

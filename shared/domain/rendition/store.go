@@ -51,6 +51,7 @@ type Maker struct {
 type image struct {
 	data []byte
 	kind string
+	give func() // releases the room for data; nil while data is not counted (page.Server.Hold)
 }
 
 // StoreCover renders and stores a cover during analysis, or for a task. A picture that cannot be rendered is not an
@@ -68,7 +69,7 @@ func (m *Maker) StoreCover(ctx context.Context, tenant, book uuid.UUID, secret [
 	return "", m.Media.Put(ctx, m.Bucket, coverKey(tenant, book, secret, fingerprint, c), res.MediaType, res.Bytes)
 }
 
-// stored returns the object's content, or nil if there is none.
+// stored returns the object's content, or nil if there is none. Room for it is taken before it is read.
 func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 	body, o, err := m.Media.Get(ctx, m.Bucket, key)
 	if errors.Is(err, blob.ErrNotFound) {
@@ -78,6 +79,10 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 		return nil, unavailable(err)
 	}
 	defer body.Close()
+	give, err := m.Pages.Hold(ctx, o.Size, page.Patience)
+	if err != nil {
+		return nil, err
+	}
 	var data []byte
 	if o.Size < 0 { // the store does not report the size
 		data, err = io.ReadAll(body)
@@ -86,9 +91,10 @@ func (m *Maker) stored(ctx context.Context, key string) (*image, error) {
 		_, err = io.ReadFull(body, data)
 	}
 	if err != nil {
+		give()
 		return nil, unavailable(err)
 	}
-	return &image{data: data}, nil
+	return &image{data: data, give: give}, nil
 }
 
 // readable turns a failed read of a source picture into the error for the client.
@@ -121,8 +127,13 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 		others := false
 		defer m.alone(shared, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(shared) })()
 		if others {
-			if img, err := m.stored(shared, key); err != nil || img != nil {
-				return img, err
+			img, err := m.stored(shared, key)
+			if err != nil {
+				return nil, err
+			}
+			if img != nil {
+				img.give()
+				return &image{data: img.data}, nil // each request that shares it takes room for itself
 			}
 		}
 		give, err := m.turns.Take(shared, httpapi.TenantOf(ctx).ID)

@@ -3,7 +3,7 @@ package deaf
 
 import "time"
 
-// After is how long a peer may accept nothing of the pending bytes. A slow reader is never cut off.
+// After is how long a peer may accept nothing of the pending bytes. A slow reader is not cut off.
 const After = 2 * time.Minute
 
 // Socket buffer sizes for a slow reader, in bytes. By default the kernel buffers up to 4 MB to send and 6 MB received

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -19,7 +20,7 @@ const maxWaiting = 64
 
 // Turns holds the turns of all tenants.
 type Turns struct {
-	AtOnce int // per tenant; zero: the number of CPUs
+	AtOnce int64 // per tenant; zero: the number of CPUs
 
 	mu sync.Mutex
 	of map[uuid.UUID]*turn
@@ -27,34 +28,38 @@ type Turns struct {
 
 // turn is the state of one tenant with running jobs.
 type turn struct {
-	free chan struct{}
-	here int // running or waiting jobs
+	free *semaphore.Weighted
+	here int64 // running or waiting jobs
 }
 
 // Take waits for the tenant's turn; give ends it. It returns Unavailable if too many are waiting.
 func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
+	return t.TakeSome(ctx, tenant, 1)
+}
+
+// TakeSome is Take for a job that counts as n turns, at most AtOnce.
+func (t *Turns) TakeSome(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
+	atOnce := cmp.Or(t.AtOnce, int64(runtime.GOMAXPROCS(0)))
 	t.mu.Lock()
 	own := t.of[tenant]
 	if own == nil {
-		own = &turn{free: make(chan struct{}, cmp.Or(t.AtOnce, runtime.GOMAXPROCS(0)))}
+		own = &turn{free: semaphore.NewWeighted(atOnce)}
 		if t.of == nil {
 			t.of = map[uuid.UUID]*turn{}
 		}
 		t.of[tenant] = own
 	}
-	if own.here >= cap(own.free)+maxWaiting {
+	if own.here >= atOnce+maxWaiting {
 		t.mu.Unlock()
 		return nil, fault.New(fault.Unavailable, "Too many pages are being prepared; try again shortly").After(time.Second)
 	}
 	own.here++
 	t.mu.Unlock()
-	select {
-	case own.free <- struct{}{}:
-		return func() { <-own.free; t.leave(tenant, own) }, nil
-	case <-ctx.Done():
+	if err := own.free.Acquire(ctx, n); err != nil {
 		t.leave(tenant, own)
-		return nil, ctx.Err()
+		return nil, err
 	}
+	return func() { own.free.Release(n); t.leave(tenant, own) }, nil
 }
 
 func (t *Turns) leave(tenant uuid.UUID, own *turn) {

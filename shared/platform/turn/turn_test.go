@@ -44,7 +44,7 @@ func TestTurns(t *testing.T) {
 			waited <- err
 		}()
 	}
-	here := func() int {
+	here := func() int64 {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		return all.of[loud].here
