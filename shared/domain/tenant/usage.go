@@ -39,6 +39,13 @@ func Measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 }
 
 func measure(ctx context.Context, system *db.DB, media *blob.Store, bucket string, id uuid.UUID) error {
+	ctx = db.In(ctx, db.Tenant(id))
+	before := int64(0)
+	var b pgx.Batch
+	db.Value(&b, &before, "select coalesce((select bytes from rendition_usage where tenant_id = app.tenant()), 0)")
+	if err := system.Run(ctx, &b); err != nil {
+		return err
+	}
 	sum := int64(0)
 	for _, prefix := range []string{id.String() + "/", blob.Expiring + id.String() + "/"} {
 		for page, err := range media.List(ctx, bucket, prefix, "") {
@@ -50,8 +57,9 @@ func measure(ctx context.Context, system *db.DB, media *blob.Store, bucket strin
 			}
 		}
 	}
-	_, err := db.Exec(db.In(ctx, db.Tenant(id)), system, `insert into rendition_usage (tenant_id, bytes, measured_at)
+	// What was added meanwhile may be below a prefix that was already listed.
+	_, err := db.Exec(ctx, system, `insert into rendition_usage as u (tenant_id, bytes, measured_at)
 		select id, $1, now() from tenant where id = app.tenant()
-		on conflict (tenant_id) do update set bytes = excluded.bytes, measured_at = excluded.measured_at`, sum)
+		on conflict (tenant_id) do update set bytes = excluded.bytes + greatest(0, u.bytes - $2), measured_at = excluded.measured_at`, sum, before)
 	return err
 }

@@ -1,7 +1,9 @@
 package tenant_test
 
 import (
+	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,5 +45,25 @@ func TestMeasure(t *testing.T) {
 	}
 	if n, bytes := measured(); n != tenants-1 || bytes != 200*(tenants-1) {
 		t.Errorf("%d tenants of %d with %d bytes", n, tenants-1, bytes)
+	}
+
+	// What is added during a measurement counts.
+	s.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(w, r)
+		if strings.HasPrefix(r.URL.Query().Get("prefix"), blob.Expiring) {
+			d.Exec(t, "insert into rendition_usage as u (tenant_id, bytes) select id, 7 from tenant where max_rendition_bytes is not null"+
+				" on conflict (tenant_id) do update set bytes = u.bytes + excluded.bytes")
+		}
+	})
+	for _, before := range []string{"update rendition_usage set bytes = 900", "delete from rendition_usage"} {
+		d.Exec(t, "update tenant set max_rendition_bytes = null where name <> 't1'")
+		d.Exec(t, before)
+		if err := tenant.Measure(t.Context(), d.System, media, "media", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		d.Exec(t, "delete from rendition_usage u using tenant where id = tenant_id and name <> 't1'")
+		if n, bytes := measured(); n != 1 || bytes != 207 {
+			t.Errorf("%s: %d tenants with %d bytes", before, n, bytes)
+		}
 	}
 }
