@@ -213,7 +213,18 @@ func (in Update) apply(k APIKey) (APIKey, error) {
 	return k, fault.InvalidFields(bad)
 }
 
+// update changes a key. If it was changed between the check and the write, it is checked again.
 func update(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, error) {
+	for range 3 {
+		if k, err := checkAndSave(ctx, d, id, in); k != nil || err != nil {
+			return k, err
+		}
+	}
+	return nil, fault.New(fault.Conflict, "The API key is being changed by others; try again")
+}
+
+// checkAndSave changes a key, unless it was changed meanwhile: then it returns nil.
+func checkAndSave(ctx context.Context, d *db.DB, id uuid.UUID, in Update) (*APIKey, error) {
 	old, callerEnds, err := find(ctx, d, id, auth.UsersWrite)
 	if err != nil {
 		return nil, err

@@ -260,6 +260,40 @@ func TestNoMoreThanOneself(t *testing.T) {
 	with(u, "X-API-Key", k.Key).Do("POST", path, `{"name":"x","permissions":["TasksRead"]}`).Want(403)
 }
 
+// An owner renames or wakes a key that an administrator is disabling: what the owner may do depends on the key as it is
+// then.
+func TestKeyIsDisabledDuringAnUpdate(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	u := s.User(t, "one", "maintainer")
+	k := create(t, u, `{"name":"k","permissions":["BooksWrite"]}`)
+	s.DB.Exec(t, "update account set role = 'reader' where id = $1", u.ID) // may not give this permission any more
+	for body, want := range map[string]int{`{"isActive":true}`: 403, `{"name":"other"}`: 200} {
+		s.DB.Exec(t, "update api_key set is_active = true")
+		tx, err := s.DB.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.Background())
+		if _, err := tx.Exec(t.Context(), "update api_key set is_active = false, updated_at = now()"); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan *testkit.Response, 1)
+		go func() { done <- u.Do("PATCH", path+"/"+k.ID, body) }()
+		s.DB.AwaitLock(t)
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		(<-done).Want(want)
+		if m := u.Do("GET", path+"/"+k.ID, nil).Want(200).Map(); m["isActive"] != false {
+			t.Errorf("%s: the key is active again", body)
+		}
+	}
+	admin := s.User(t, "one", "admin")
+	admin.Do("DELETE", path+"/"+k.ID, nil).Want(204)
+	u.Do("PATCH", path+"/"+k.ID, `{"name":"gone"}`).Want(404)
+}
+
 func TestOthersKeys(t *testing.T) {
 	t.Parallel()
 	s, _ := serve(t)

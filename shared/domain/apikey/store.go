@@ -9,7 +9,6 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 const columns = "id, account_id, name, prefix, permissions, is_active, expires_at, last_used_at, created_at, updated_at"
@@ -60,23 +59,16 @@ func insert(ctx context.Context, d *db.DB, k APIKey, hash []byte) (stored *APIKe
 	return stored, err
 }
 
-// save writes only the fields that were sent.
+// save writes only the fields that were sent; nil if the key is not as it was read, or was deleted.
 func save(ctx context.Context, d *db.DB, id uuid.UUID, in Update, k APIKey) (*APIKey, error) {
-	stored, err := db.Get[APIKey](ctx, d, `update api_key set
+	return db.Get[APIKey](ctx, d, `update api_key set
 			name = case when $2 then $3 else name end,
 			permissions = case when $4 then $5 else permissions end,
 			is_active = case when $6 then $7 else is_active end,
 			expires_at = case when $8 then $9 else expires_at end,
 			updated_at = now()
-		where tenant_id = app.tenant() and id = $1 returning `+columns,
-		id, in.Name.Set, k.Name, in.Permissions.Set, k.Permissions, in.IsActive.Set, k.IsActive, in.ExpiresAt.Set, k.ExpiresAt)
-	if err != nil {
-		return nil, err
-	}
-	if stored == nil {
-		return nil, fault.Missing("API key")
-	}
-	return stored, nil
+		where tenant_id = app.tenant() and id = $1 and updated_at = $10 returning `+columns,
+		id, in.Name.Set, k.Name, in.Permissions.Set, k.Permissions, in.IsActive.Set, k.IsActive, in.ExpiresAt.Set, k.ExpiresAt, k.UpdatedAt)
 }
 
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
