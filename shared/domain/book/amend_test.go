@@ -114,6 +114,10 @@ func TestPeopleAmendMetadata(t *testing.T) {
 	titled("Newer", "New, The", "title titleSort")
 	me.Do("PATCH", one+"/metadata", `{"titleSort":null}`).Want(200)
 	titled("Newer", "Newer", "title titleSort")
+	for _, path := range []string{"/metadata", ""} { // null holds for the titles to come
+		me.Do("PATCH", one+path, `{"title":"New`+path+`"}`).Want(200)
+		titled("New"+path, "New"+path, "title titleSort")
+	}
 	other := "/api/v1/books/" + ids[1].String() + "/metadata"
 	exec(t, s, "delete from book_metadata where book_id = $1", ids[1])
 	if m := me.Do("PATCH", other, `{"summary":"First"}`).Want(200).Map(); m["summary"] != "First" {
