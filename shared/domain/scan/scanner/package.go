@@ -40,7 +40,8 @@ type packageRow struct {
 // packageDocument is a package document during an analysis; several books may use it at once.
 type packageDocument struct {
 	packageRow
-	once sync.Once
+	mu   sync.Mutex
+	done bool
 	says *analysis.Sidecar // nil: unreadable, Problem says why
 	err  error
 }
@@ -88,30 +89,39 @@ func (s *Scanner) packages(ctx context.Context, books []bookRow) error {
 	return nil
 }
 
-// read reads the document if that was not done. An error is a failure of the store.
+// read reads the document if that was not done. An error is a failure of the store. One that comes with the end of a
+// book's time is not that of the other books.
 func (p *packageDocument) read(ctx context.Context, reader *content.Reader, bucket, prefix string) error {
-	p.once.Do(func() {
-		if !p.Pending {
-			if len(p.Document) > 0 {
-				p.says = &analysis.Sidecar{}
-				p.err = json.Unmarshal(p.Document, p.says)
-			}
-			return
-		}
-		name := path.Base(p.Key)
-		object := blob.Object{Key: prefix + p.Key, Size: p.Size, ETag: p.ETag, Modified: p.Modified}
-		data, problem, err := readSidecar(ctx, reader.Store, bucket, object, reader.Publications.XML.WithDefaults().Bytes)
-		if err == nil && problem == "" {
-			if p.says, err = analysis.ReadSidecar(data, name, reader.Publications); err != nil {
-				p.says, problem, err = nil, name+" was not read: "+strings.TrimPrefix(err.Error(), name+": "), nil
-			}
-		}
-		p.Problem, p.err = nonEmpty(clip(problem, 500)), err
-		if p.says != nil && err == nil {
-			p.Document, p.err = json.Marshal(p.says)
-		}
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.done {
+		p.err = p.load(ctx, reader, bucket, prefix)
+		p.done = p.err == nil || ctx.Err() == nil
+	}
 	return p.err
+}
+
+func (p *packageDocument) load(ctx context.Context, reader *content.Reader, bucket, prefix string) error {
+	if !p.Pending {
+		if len(p.Document) == 0 {
+			return nil
+		}
+		p.says = &analysis.Sidecar{}
+		return json.Unmarshal(p.Document, p.says)
+	}
+	name := path.Base(p.Key)
+	object := blob.Object{Key: prefix + p.Key, Size: p.Size, ETag: p.ETag, Modified: p.Modified}
+	data, problem, err := readSidecar(ctx, reader.Store, bucket, object, reader.Publications.XML.WithDefaults().Bytes)
+	if err == nil && problem == "" {
+		if p.says, err = analysis.ReadSidecar(data, name, reader.Publications); err != nil {
+			p.says, problem, err = nil, name+" was not read: "+strings.TrimPrefix(err.Error(), name+": "), nil
+		}
+	}
+	p.Problem = nonEmpty(clip(problem, 500))
+	if p.says != nil {
+		p.Document, err = json.Marshal(p.says)
+	}
+	return err
 }
 
 // readSidecar reads a small file completely. problem says what is wrong with it; an error is a failure of the store.
