@@ -42,7 +42,7 @@ type Poll struct {
 	Announces  json.RawMessage `db:"announces"`   // releaseSource of its manifest
 
 	CoveredAt   *time.Time `db:"covered_at"`
-	ResumeAfter *uuid.UUID `db:"resume_after"`
+	ResumeAfter *uuid.UUID `db:"resume_after"` // the last series of the poll before, if this one sends the rest
 	resume      *uuid.UUID // the last series sent to the plugin, if there are more
 
 	languages, notifyIn, notifyBy []string // from the settings
@@ -85,10 +85,22 @@ func (p *Poll) Params() map[string]any {
 	if p.Config != nil {
 		out["config"] = p.Config
 	}
-	if p.ETag != nil {
-		out["etag"] = *p.ETag
+	if tag := p.etag(); tag != nil {
+		out["etag"] = *tag
 	}
 	return out
+}
+
+// partial reports whether the plugin gets only some of the series that are due.
+func (p *Poll) partial() bool { return p.ResumeAfter != nil || p.resume != nil }
+
+// etag returns the ETag for the plugin: none in a partial poll, because that of other series would hide the feed from
+// these.
+func (p *Poll) etag() *string {
+	if p.partial() {
+		return nil
+	}
+	return p.ETag
 }
 
 // Result is the plugin's response.
@@ -371,14 +383,16 @@ func (r *Result) failure() *string {
 }
 
 // note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the
-// limit. The plugin's data for the next poll is stored unless the source was reset meanwhile.
+// limit. The plugin's data for the next poll is stored unless the source was reset meanwhile. The last of several polls
+// covers all series as of the poll before it: those that became due in between may have had their turn.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,
-		last_error_at = case when $3::text is null then last_error_at else now() end, covered_at = case when $3::text is null then now() else covered_at end,
+		last_error_at = case when $3::text is null then last_error_at else now() end,
+		covered_at = case when $3::text is not null or $4::uuid is not null then covered_at when resume_after is null then now() else last_polled_at end,
 		resume_after = case when $3::text is null then $4 else resume_after end,
 		etag = case when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
-		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil, p.ETag, line(in.ETag, 1000))
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000))
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}

@@ -677,12 +677,66 @@ func TestWhatAPluginIsTold(t *testing.T) {
 			t.Errorf("%s: %d series", at, len(got.Tracked))
 		}
 	}
-	// The series after the last one sent come first.
+}
+
+// Several polls share the series that are too many for one: each of these gets the whole feed, and sends none twice.
+func TestSeriesOfSeveralPolls(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select $1, gen_random_uuid(), $2, n, n, n, n, n from (select n::text from generate_series(1, 60) n) x`, r.One, r.library)
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series")
+	r.DB.Exec(t, `insert into series_alias (tenant_id, id, series_id, alias, normalized, source)
+		select tenant_id, gen_random_uuid(), series_id, n || repeat('x', 200), n, 'manual' from series_tracking, generate_series(1, 300) n`)
+	// poll returns the series that it sends. The plugin responds with an ETag, or fails.
+	poll := func(fails bool) (ids []string, sent bool) {
+		t.Helper()
+		p, err := release.Begin(r.In(r.One), r.DB.App, r.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known, err := p.Known(r.In(r.One), r.DB.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range known.Releases.Tracked {
+			ids = append(ids, s.SeriesID)
+		}
+		fresh, why := "fresh", "no network"
+		_, sent = p.Params()["etag"]
+		if sent != (known.Releases.ETag != nil) {
+			t.Errorf("in the request: %v, on demand: %v", sent, known.Releases.ETag)
+		}
+		result := &release.Result{ETag: &fresh}
+		if fails {
+			result.Failed = &why
+		}
+		if _, err := p.Record(r.In(r.One), r.DB.App, r.publish, result); err != nil {
+			t.Fatal(err)
+		}
+		return ids, sent
+	}
+	for _, interval := range []string{"null", "31536000"} {
+		r.DB.Exec(t, "update release_source set etag = 'old', covered_at = null, resume_after = null")
+		r.DB.Exec(t, "update series_tracking set poll_interval = "+interval)
+		first, sentFirst := poll(false)
+		failed, sentFailed := poll(true)
+		second, sentSecond := poll(false)
+		if len(first) < 40 || len(first)+len(second) != 61 || !slices.Equal(failed, second) || slices.Compare(first[len(first)-1:], second[:1]) >= 0 {
+			t.Errorf("%s: %d and %d series", interval, len(first), len(second))
+		}
+		if etag := r.value("select etag from release_source"); sentFirst || sentFailed || sentSecond || etag != "old" {
+			t.Errorf("%s: the ETag was sent: %v, %v, %v; it is %s", interval, sentFirst, sentFailed, sentSecond, etag)
+		}
+		if next, _ := poll(false); interval == "null" && !slices.Equal(next, first) || interval != "null" && len(next) > 0 {
+			t.Errorf("%s: %d series in the next round", interval, len(next))
+		}
+	}
+	r.DB.Exec(t, "delete from series_alias")
 	r.DB.Exec(t, "update series_tracking set poll_interval = null")
-	all := known().Tracked
-	r.DB.Exec(t, "update release_source set resume_after = $1::uuid", all[0].SeriesID)
-	if got := known().Tracked; got[0].SeriesID != all[1].SeriesID || len(got) != 2 {
-		t.Errorf("%v after %v", got, all)
+	r.DB.Exec(t, "update release_source set resume_after = null, etag = 'old'")
+	if all, sent := poll(false); len(all) != 61 || !sent || r.value("select etag from release_source") != "fresh" {
+		t.Errorf("with few aliases: %d series, ETag sent: %v", len(all), sent)
 	}
 }
 

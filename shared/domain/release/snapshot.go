@@ -46,31 +46,31 @@ type told struct {
 	Of       int64             `db:"of"` // number of series to send
 }
 
-// trackedSQL selects the series to send to a plugin, and their number ($6 at most): the first with $7 bytes, and one
-// more. Their data is looked up only for these.
+// trackedSQL selects the series after $2 to send to a plugin, and their number ($6 at most): the first with $7 bytes, and
+// one more. Their data is looked up only for these.
 const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
-	  select y.*, sum(y.size) over (order by y.again, y.id) - y.size as before from (
+	  select y.*, sum(y.size) over (order by y.id) - y.size as before from (
 	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (
-	      select s.id, s.again, s.of, greatest(s.latest_chapter, o.chapter)::double precision as chapter, greatest(s.latest_volume, o.volume)::double precision as volume,
+	      select s.id, s.of, greatest(s.latest_chapter, o.chapter)::double precision as chapter, greatest(s.latest_volume, o.volume)::double precision as volume,
 	        case when $3 then array(select a.alias from series_alias a where a.tenant_id = app.tenant() and a.series_id = s.id
 	          union select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id union select s.title order by 1 limit 300) end as aliases,
 	        (select jsonb_object_agg(n.name, e.external_id) from unnest($4::text[]) n(name) join external_id e on e.tenant_id = app.tenant() and e.series_id = s.id
 	          and e.source in (n.name, 'plugin:' || n.name)) as external
-	      from (select s.id, s.title, t.latest_chapter, t.latest_volume, (t.series_id > $2::uuid) is not true as again, least(count(*) over (), $6) as of
+	      from (select s.id, s.title, t.latest_chapter, t.latest_volume, least(count(*) over (), $6) as of
 	          from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
-	          where t.tenant_id = app.tenant() and t.tracked and ($1::uuid[] = '{}' or s.library_id = any($1))
+	          where t.tenant_id = app.tenant() and t.tracked and ($2::uuid is null or t.series_id > $2) and ($1::uuid[] = '{}' or s.library_id = any($1))
 	            and (t.poll_interval is null or $5::timestamptz is null
 	              or floor(extract(epoch from now()) / t.poll_interval) > floor(extract(epoch from $5::timestamptz) / t.poll_interval))
-	          order by again, t.series_id limit $6) s
+	          order by t.series_id limit $6) s
 	      cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
 	        where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null) o
-	      order by s.again, s.id offset 0) z offset 0) y) x
-	where x.before <= $7 order by x.again, x.id`
+	      order by s.id offset 0) z offset 0) y) x
+	where x.before <= $7 order by x.id`
 
 // Known returns what the plugin may request during a poll: tracked series of the plugin's libraries, with the data that
 // its manifest requires. If the series are too many, the rest follows with the next polls.
 func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
-	out := &plug.Releases{Source: p.ID.String(), ETag: p.ETag, Recorded: map[string]string{}, Torrents: map[string]string{}}
+	out := &plug.Releases{Source: p.ID.String(), Recorded: map[string]string{}, Torrents: map[string]string{}}
 	need := needs(p.Announces)
 	var b pgx.Batch
 	var all []told
@@ -111,6 +111,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		}
 		out.Tracked = append(out.Tracked, t)
 	}
+	out.ETag = p.etag()
 	size = 0
 	for _, r := range latest {
 		name, err := json.Marshal(r.External)
