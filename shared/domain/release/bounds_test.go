@@ -225,3 +225,24 @@ func TestTitlesInSteps(t *testing.T) {
 		t.Errorf("%v, %v", out, err)
 	}
 }
+
+// A task that tracks series counts what it did before it paused, or before its worker died after the same step.
+func TestManyAreTrackedInSteps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select $1, gen_random_uuid(), $2, n, n, n, n, n from (select n::text from generate_series(1, 250) n) x`, r.One, r.library)
+	ids := strings.Split(r.value("select string_agg(id::text, ',') from series"), ",")
+	id := r.User(t, "one", "maintainer").Do("POST", base+"/series/bulk/track-for-releases", object{"seriesIds": ids}).Want(200).Map()["taskId"].(string)
+	h := task.Held{Tenant: r.One, ID: uuid.MustParse(id), Params: json.RawMessage(r.value("select params from task where id = $1", id))}
+	tracker := &release.Tracker{Database: r.DB.App, Publish: r.publish}
+	pause := make(chan struct{})
+	close(pause)
+	if out, err := tracker.Track(task.WithPause(r.In(r.One), pause), h); err == nil || !strings.Contains(err.Error(), "stopped at its place") {
+		t.Fatalf("%v, %v", out, err)
+	}
+	h.Place = json.RawMessage(r.value("select place from task where id = $1", id))
+	if out, err := tracker.Track(r.In(r.One), h); err != nil || out != (release.Done{Series: 251, Aliases: 251}) || r.value("select count(*) from series_alias") != "251" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

@@ -38,30 +38,59 @@ func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &in); err != nil {
 		return nil, fault.New(fault.BadRequest, "The task's parameters cannot be read")
 	}
-	var b pgx.Batch
-	var all []place
-	db.All(&b, &all, `with these as (
-		  insert into series_tracking as t (tenant_id, series_id, tracked)
-		  select app.tenant(), s.id, $2 from series s where s.tenant_id = app.tenant() and s.id = any($1) order by s.id
-		  on conflict (tenant_id, series_id) do update set tracked = excluded.tracked, updated_at = now() where t.tracked <> excluded.tracked returning t.series_id)
-		select s.id as series_id, s.library_id from these join series s on s.tenant_id = app.tenant() and s.id = these.series_id`, in.SeriesIDs, in.Tracked)
-	if err := t.Database.Run(ctx, &b); err != nil {
+	var done at
+	if err := h.Resume(&done); err != nil {
 		return nil, err
 	}
-	out := Done{Series: len(all)}
+	if h.Place == nil {
+		if err := t.set(ctx, h, in.SeriesIDs, in.Tracked, &done); err != nil {
+			return nil, err
+		}
+	}
+	if in.Tracked {
+		if err := t.backfill(ctx, h, &done, "t.series_id = any($1)", in.SeriesIDs); err != nil {
+			return nil, err
+		}
+	}
+	return Done{Series: done.Changed, Aliases: done.Aliases}, nil
+}
+
+// set starts or ends the tracking of series, and stores in the checkpoint how many that changed.
+func (t *Tracker) set(ctx context.Context, h task.Held, ids []uuid.UUID, tracked bool, at *at) error {
+	var all []place
+	err := t.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `with these as (
+			  insert into series_tracking as t (tenant_id, series_id, tracked)
+			  select app.tenant(), s.id, $2 from series s where s.tenant_id = app.tenant() and s.id = any($1) order by s.id
+			  on conflict (tenant_id, series_id) do update set tracked = excluded.tracked, updated_at = now() where t.tracked <> excluded.tracked returning t.series_id)
+			select s.id as series_id, s.library_id from these join series s on s.tenant_id = app.tenant() and s.id = these.series_id`, ids, tracked)
+		if err != nil {
+			return err
+		}
+		if all, err = pgx.CollectRows(rows, pgx.RowToStructByName[place]); err != nil {
+			return err
+		}
+		at.Changed = len(all)
+		return remember(ctx, tx, h, 0, int64(len(ids)), at)
+	})
+	if err != nil {
+		return err
+	}
 	told := make([]events.Event, len(all))
 	for i, p := range all {
 		told[i] = changed(p.SeriesID, p.LibraryID, "tracking")
 	}
 	t.Publish(ctx, h.Tenant, told...)
-	if !in.Tracked {
-		return out, nil
+	return nil
+}
+
+// remember stores the progress and the checkpoint of a task in a transaction.
+func remember(ctx context.Context, tx pgx.Tx, h task.Held, current, total int64, at *at) error {
+	var b pgx.Batch
+	if err := task.QueueProgress(&b, h, current, total, at); err != nil {
+		return err
 	}
-	n, err := t.backfill(ctx, h, "t.series_id = any($1)", in.SeriesIDs)
-	if n != nil {
-		out.Aliases = n.Aliases
-	}
-	return out, err
+	return tx.SendBatch(ctx, &b).Close()
 }
 
 // Backfill handles backfill_tracking_from_metadata tasks, for the tracked series in the params, in a library, or all.
@@ -76,59 +105,57 @@ func (t *Tracker) Backfill(ctx context.Context, h task.Held) (any, error) {
 	if in.LibraryID == nil {
 		in.LibraryID = h.LibraryID
 	}
-	var out *Done
-	var err error
+	var done at
+	err := h.Resume(&done)
 	switch {
+	case err != nil:
 	case in.SeriesIDs != nil:
-		out, err = t.backfill(ctx, h, "t.series_id = any($1)", in.SeriesIDs)
+		err = t.backfill(ctx, h, &done, "t.series_id = any($1)", in.SeriesIDs)
 	case in.LibraryID != nil:
-		out, err = t.backfill(ctx, h, "s.library_id = $1", *in.LibraryID)
+		err = t.backfill(ctx, h, &done, "s.library_id = $1", *in.LibraryID)
 	default:
-		out, err = t.backfill(ctx, h, "$1", true)
+		err = t.backfill(ctx, h, &done, "$1", true)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &done.Done, nil
 }
 
 // at is the checkpoint of a task.
 type at struct {
-	After uuid.UUID `json:"after"`
+	Changed int       `json:"changed"` // number of series whose tracking Track has started or ended
+	After   uuid.UUID `json:"after"`
 	Done
 }
 
 // backfill adds the titles of tracked series that match a condition ($1) as aliases.
-func (t *Tracker) backfill(ctx context.Context, h task.Held, condition string, arg any) (*Done, error) {
-	var place at
-	if err := h.Resume(&place); err != nil {
-		return nil, err
-	}
+func (t *Tracker) backfill(ctx context.Context, h task.Held, at *at, condition string, arg any) error {
 	var total int64
 	from := " from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id where t.tenant_id = app.tenant() and t.tracked and " + condition
 	var b pgx.Batch
 	db.Value(&b, &total, "select count(*)"+from, arg)
 	if err := t.Database.Run(ctx, &b); err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		var page []titled
 		var b pgx.Batch
 		db.All(&b, &page, "select s.id, s.library_id, s.title || array(select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id order by a.id) as titles"+
-			from+" and t.series_id > $2 order by t.series_id limit $3", arg, place.After, batch)
+			from+" and t.series_id > $2 order by t.series_id limit $3", arg, at.After, batch)
 		if err := t.Database.Run(ctx, &b); err != nil {
-			return nil, err
+			return err
 		}
 		if len(page) == 0 {
-			return &place.Done, nil
+			return nil
 		}
-		place.After = page[len(page)-1].ID
-		place.Series += len(page)
-		if err := t.addTitles(ctx, h, page, &place, total); err != nil {
-			return nil, err
+		at.After = page[len(page)-1].ID
+		at.Series += len(page)
+		if err := t.addTitles(ctx, h, page, at, total); err != nil {
+			return err
 		}
 		if task.MustPause(ctx) {
-			return nil, task.Paused(place)
+			return task.Paused(at)
 		}
 	}
 }
@@ -152,25 +179,32 @@ func (t *Tracker) addTitles(ctx context.Context, h task.Held, page []titled, at 
 			}
 		}
 	}
-	var b pgx.Batch
+	current := int64(at.Series)
+	total = max(total, current)
 	var fresh []uuid.UUID
-	db.Values(&b, &fresh, `insert into series_alias (tenant_id, id, series_id, alias, normalized, source)
-		select app.tenant(), gen_random_uuid(), u.id, u.name, u.normalized, 'metadata'
-		from (select x.*, row_number() over (partition by x.id order by x.nth) as further
-		  from (select distinct on (y.id, y.normalized) y.* from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as y(id, name, normalized, nth)
-		    order by y.id, y.normalized, y.nth) x
-		  where not exists (select from series_alias a where a.tenant_id = app.tenant() and a.series_id = x.id and a.normalized = x.normalized)) u
-		join series s on s.tenant_id = app.tenant() and s.id = u.id
-		where (select count(*) from series_alias a where a.tenant_id = app.tenant() and a.series_id = u.id) + u.further <= $4
-		order by u.nth on conflict do nothing returning series_id`, ids, names, normalized, mostAliases)
-	if err := task.QueueProgress(&b, h, int64(at.Series), max(total, int64(at.Series)), at); err != nil {
+	err := t.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `insert into series_alias (tenant_id, id, series_id, alias, normalized, source)
+			select app.tenant(), gen_random_uuid(), u.id, u.name, u.normalized, 'metadata'
+			from (select x.*, row_number() over (partition by x.id order by x.nth) as further
+			  from (select distinct on (y.id, y.normalized) y.* from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as y(id, name, normalized, nth)
+			    order by y.id, y.normalized, y.nth) x
+			  where not exists (select from series_alias a where a.tenant_id = app.tenant() and a.series_id = x.id and a.normalized = x.normalized)) u
+			join series s on s.tenant_id = app.tenant() and s.id = u.id
+			where (select count(*) from series_alias a where a.tenant_id = app.tenant() and a.series_id = u.id) + u.further <= $4
+			order by u.nth on conflict do nothing returning series_id`, ids, names, normalized, mostAliases)
+		if err != nil {
+			return err
+		}
+		if fresh, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]); err != nil {
+			return err
+		}
+		at.Aliases += len(fresh)
+		return remember(ctx, tx, h, current, total, at)
+	})
+	if err != nil {
 		return err
 	}
-	if err := t.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	at.Aliases += len(fresh)
-	told := []events.Event{task.ProgressEvent(h, int64(at.Series), max(total, int64(at.Series)))}
+	told := []events.Event{task.ProgressEvent(h, current, total)}
 	has := map[uuid.UUID]bool{}
 	for _, id := range fresh {
 		has[id] = true
