@@ -100,9 +100,9 @@ func nameFor(wish, email string) string {
 // begun is the beginning of a name, in characters.
 func begun(name string, most int) string { return strings.TrimSpace(cut.Chars(name, most)) }
 
-// SetRole changes a user's role, unless they are the last active administrator. If the address is only claimed, somebody
-// without SystemAdmin may know the password: then no role brings further permissions. It reports whether anything
-// changed.
+// SetRole changes a user's role, unless they are the last active administrator. If the address is only claimed,
+// somebody without SystemAdmin may know the password: then no role brings further permissions. It reports whether
+// anything changed.
 func SetRole(ctx context.Context, tx pgx.Tx, id uuid.UUID, role string) (bool, error) {
 	l, err := lock(ctx, tx, id)
 	if err != nil {

@@ -106,8 +106,8 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 // owns the address can sign in as this user through an identity provider, and bring a role.
 func vouches(ctx context.Context) bool { return auth.CallerOf(ctx).May(auth.SystemAdmin) }
 
-// claim returns whether the address is unverified after a change; nil leaves it as it is. A manager vouches neither for a
-// user whose password they know nor by enabling one who has not confirmed the address. Nor does an administrator who
+// claim returns whether the address is unverified after a change; nil leaves it as it is. A manager vouches neither for
+// a user whose password they know nor by enabling one who has not confirmed the address. Nor does an administrator who
 // disables such a user.
 func (in UserUpdate) claim(ctx context.Context, was, next User) *bool {
 	admin, enabled := vouches(ctx), in.IsActive.Or(false)

@@ -9,10 +9,10 @@
 //     user; else a new user, if the provider may create users. There is no other way to take over an account. An
 //     address that a user only claimed at registration, or of a user whose address or password somebody without
 //     SystemAdmin has set, is not verified (account.email_claimed).
-//   - If groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one, and a user
-//     with email_claimed gets no further permissions. It also sets the user's memberships in access groups that derive
-//     from this provider's groups (package sharing). If the provider sends no groups, neither changes, unless the
-//     operator has set that this means none.
+//   - If groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one, and a
+//     user with email_claimed gets no further permissions. It also sets the user's memberships in access groups that
+//     derive from this provider's groups (package sharing). If the provider sends no groups, neither changes, unless
+//     the operator has set that this means none.
 //   - The session is the same as after a password login (package account).
 //   - A provider that has failed is not asked again for a moment, and only one request at a time fetches its metadata.
 //   - Access tokens of a provider are accepted as credentials if the operator has set their audience (Bearer). The api

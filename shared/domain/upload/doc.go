@@ -9,8 +9,8 @@
 //     (covers, package documents, series.json, ComicInfo.xml). So is a book that exists, unless overwriting was
 //     requested. The store checks that again when the file arrives.
 //   - Only libraries with a path s3://… accept uploads.
-//   - A multipart upload is completed where it was begun, even if the library has moved. But if the tenant no longer has
-//     that place, it can only be aborted.
+//   - A multipart upload is completed where it was begun, even if the library has moved. But if the tenant no longer
+//     has that place, it can only be aborted.
 //
 // Tables: upload; reads library, library_count, library_root, book, tenant.
 package upload

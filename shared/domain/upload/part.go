@@ -92,8 +92,8 @@ func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, e
 	return r, err
 }
 
-// usable is find for what writes to the place of the upload: the operator may have taken the place away since, and given
-// it to another tenant, if the library has moved.
+// usable is find for what writes to the place of the upload: the operator may have taken the place away since, and
+// given it to another tenant, if the library has moved.
 func (u *Uploader) usable(ctx context.Context, in *Input, completed bool) (*row, error) {
 	r, err := u.find(ctx, in, completed)
 	if err == nil && !r.Held {
