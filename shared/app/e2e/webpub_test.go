@@ -192,6 +192,18 @@ func TestWebPublications(t *testing.T) {
 	if list.Total != 3 || list.Positions[2].Href != pages.ReadingOrder[2].Href {
 		t.Errorf("positions of pages: %+v", list)
 	}
+	// Both are read in the direction that their record says: of the file, unless that of the series is locked.
+	for _, c := range []struct{ file, locks, comic, novel string }{{"'rtl'", "{}", "rtl", "rtl"}, {"'rtl'", "{readingDirection}", "ltr", "ltr"},
+		{"null", "{}", "ltr", "rtl"}, {"null", "{readingDirection}", "ltr", "ltr"}} { // null: not analysed yet
+		s.exec("update series set reading_direction = 'ltr', locks = $1", c.locks)
+		s.exec("update book set reading_direction = " + c.file)
+		var pages, m webpub
+		reader.Do("GET", comic+"/manifest/divina", nil).Want(200).JSON(&pages)
+		reader.Do("GET", one+"/manifest/epub", nil).Want(200).JSON(&m)
+		if pages.Metadata.ReadingProgression != c.comic || m.Metadata.ReadingProgression != c.novel {
+			t.Errorf("%+v: the comic is read %s, the novel %s", c, pages.Metadata.ReadingProgression, m.Metadata.ReadingProgression)
+		}
+	}
 
 	for path, why := range map[string]string{comic + "/manifest/epub": "not an EPUB", comic + "/resource/1.jpg": "not an EPUB", one + "/manifest/divina": "no pages",
 		at("Saga/Broken.epub") + "/manifest": "container.xml", at("Saga/Broken.epub") + "/resource/mimetype": "container.xml", at("Saga/Broken.epub") + "/positions": "container.xml"} {

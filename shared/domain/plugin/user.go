@@ -96,6 +96,10 @@ const (
 	ownRow = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
 )
 
+// keptSQL selects what a plugin stores for a user; the id of the user's row follows.
+const keptSQL = `select d.key, d.data, d.expires_at, d.updated_at from user_plugin_data d
+	where d.tenant_id = app.tenant() and (d.expires_at is null or d.expires_at > now()) and d.user_plugin_id = `
+
 // queueMine adds the selects of the caller's plugin to the batch, and of what it stores for the caller if toAsk. load
 // returns them after the batch has run; NotFound if either is missing.
 func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnable, error)) {
@@ -105,8 +109,7 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnab
 	queueRunnable(b, &p, plugin)
 	db.One(b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
 	if toAsk {
-		db.All(b, &kept, `select d.key, d.data, d.expires_at, d.updated_at from user_plugin_data d join user_plugin u on u.tenant_id = d.tenant_id and u.id = d.user_plugin_id
-			where d.tenant_id = app.tenant() and`+ownRow+" and (d.expires_at is null or d.expires_at > now())", plugin)
+		db.All(b, &kept, keptSQL+"(select u.id from user_plugin u where"+ownRow+")", plugin)
 	}
 	return func() (*runnable, error) {
 		if p == nil || m == nil {

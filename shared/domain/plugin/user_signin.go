@@ -209,6 +209,9 @@ func (s *service) finishSignIn(ctx context.Context, r *http.Request, q url.Value
 	if err != nil {
 		return fault.New(fault.BadRequest, "You are not signed in: %v", err)
 	}
+	if at.kept, err = db.List[keptValue](ctx, s.Database, keptSQL+"$1", at.ID); err != nil {
+		return err
+	}
 	_, err = s.connect(ctx, p, t)
 	return err
 }

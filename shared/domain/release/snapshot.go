@@ -46,8 +46,8 @@ type told struct {
 	Of       int64             `db:"of"` // number of series to send
 }
 
-// trackedSQL selects the series after $2 to send to a plugin, and their number ($6 at most): the first with $7 bytes, and
-// one more. Their data is looked up only for these.
+// trackedSQL selects the series after $2 to send to a plugin, and their number ($6 at most): the first with $7 bytes,
+// and one more. Their data is looked up only for these.
 const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
 	  select y.*, sum(y.size) over (order by y.id) - y.size as before from (
 	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	booklist "github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -25,6 +26,7 @@ type row struct {
 	Series    string    `db:"series"`
 	Number    *float64  `db:"number"`
 	Direction string    `db:"direction"`
+	Settled   bool      `db:"settled"` // Direction is that of a locked series or of the analysed file
 	Summary   string    `db:"summary"`
 	Publisher string    `db:"publisher"`
 	Language  string    `db:"language"`
@@ -45,7 +47,8 @@ type author struct{ Name, Role string }
 func (b *book) queue(id uuid.UUID) *pgx.Batch {
 	var batch pgx.Batch
 	page.Queue(&batch, &b.index, id)
-	db.One(&batch, &b.row, `select b.title, s.title as series, b.number, coalesce(s.reading_direction, l.default_reading_direction) as direction,
+	db.One(&batch, &b.row, `select b.title, s.title as series, b.number, `+booklist.Direction+` as direction,
+		coalesce(b.reading_direction, case when 'readingDirection' = any(s.locks) then s.reading_direction end) is not null as settled,
 		coalesce(m.metadata ->> 'summary', '') as summary, coalesce(m.metadata ->> 'publisher', '') as publisher,
 		coalesce(m.metadata ->> 'languageIso', '') as language, coalesce(btrim(split_part(m.metadata ->> 'isbns', ',', 1), '[]" '), '') as isbn,
 		(m.metadata ->> 'year')::integer as year, (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day,

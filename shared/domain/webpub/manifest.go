@@ -135,7 +135,7 @@ func (b *book) epub(r *http.Request) (*manifest, error) {
 
 func (b *book) manifestOf(c *epub.Contents) (*manifest, error) {
 	m := b.describe("epub", webpubType, "/manifest/epub")
-	if c.Direction != "" {
+	if c.Direction != "" && !b.row.Settled { // the file was not analysed yet
 		m.Metadata.Progression = c.Direction
 	}
 	m.Metadata.Presentation = &layout{"reflowable"}

@@ -46,7 +46,7 @@ func (p *plugin) get(key string) json.RawMessage {
 func (p *plugin) set(key string, data any) { p.ask("storage/set", object{"key": key, "data": data}) }
 
 // personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, and "remote"
-// is what is pulled. Pushed data is stored under "pushed".
+// is what is pulled. Pushed data is stored under "pushed"; what is stored under "name" is the user's name.
 func (p *plugin) personal(m message) (any, *failure, bool) {
 	var init struct {
 		UserConfig struct {
@@ -85,7 +85,9 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		if token == "wrong" {
 			return nil, &failure{Code: -32003, Message: "the token " + token + " is not valid"}, true
 		}
-		return object{"externalId": "42", "username": "reader-" + token,
+		name := "reader"
+		_ = json.Unmarshal(p.get("name"), &name) // otherwise nothing is stored
+		return object{"externalId": "42", "username": name + "-" + token,
 			"avatarUrl": "https://example.org/a.png", "profileUrl": "https://example.org/u/42"}, nil, true
 	case "sync/status":
 		return object{"externalCount": len(init.UserConfig.Remote), "pendingPush": 1, "pendingPull": 2, "conflicts": 0}, nil, true

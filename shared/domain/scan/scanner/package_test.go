@@ -14,7 +14,8 @@ import (
 func TestPackageDocumentOutlastsABook(t *testing.T) {
 	t.Parallel()
 	s3 := testkit.StartS3(t, "books")
-	opf := []byte(`<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>T</dc:title></metadata></package>`)
+	opf := []byte(`<package xmlns="http://www.idpf.org/2007/opf"><metadata xmlns:dc="http://purl.org/dc/elements/1.1/">
+		<dc:title>T</dc:title></metadata></package>`)
 	testkit.WriteFile(t, filepath.Join(s3.Dir, "books"), "A/metadata.opf", opf)
 	info, err := os.Stat(filepath.Join(s3.Dir, "books", "A/metadata.opf"))
 	if err != nil {
