@@ -22,7 +22,7 @@ const (
 
 // document is the visible content of a spine document.
 type document struct {
-	images []int // entries, each once
+	images []int // entries, each once: the first two
 	text   int   // characters
 	other  bool  // has other content, or is unreadable
 }
@@ -173,7 +173,7 @@ func (b *book) look(n *xmllimit.Node, base string, doc *document) {
 		switch {
 		case !b.isImage(at, ""):
 			doc.other = true
-		case !slices.Contains(doc.images, at):
+		case len(doc.images) < 2 && !slices.Contains(doc.images, at): // more than one are as good as two
 			doc.images = append(doc.images, at)
 		}
 	}
