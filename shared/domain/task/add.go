@@ -79,7 +79,7 @@ func (s *Spec) priority() int {
 	if s.Priority != nil {
 		return *s.Priority
 	}
-	return priorities[s.Type]
+	return Priority(s.Type)
 }
 
 // dedupe returns the dedupe_key of the task for a target. A task for a later time has another key than one to run now.

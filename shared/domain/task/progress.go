@@ -1,9 +1,9 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -43,60 +43,27 @@ func progress(h Held, status string) events.TaskProgress {
 // Progressed returns the task_progress event and adds a message. All listeners get it, so it omits the error of a task
 // for a single user.
 func Progressed(p events.TaskProgress) events.Event {
-	if slices.Contains(Personal, p.TaskType) {
+	if kinds[p.TaskType].personal {
 		p.Error = nil
 	}
 	p.Progress.Message = describe(p.TaskType, p.Status, p.Progress.Current, p.Progress.Total)
 	return events.TaskProgressed(p)
 }
 
-// doing says, per type, what tasks do and which items they count.
-var doing = map[string]struct{ does, items string }{
-	ScanLibrary:     {"Scanning the library", " files"},
-	AnalyzeBooks:    {"Analysing books", ""},
-	AnalyzeBook:     {"Analysing a book", ""},
-	AnalyzeSeries:   {"Analysing a series", ""},
-	AnalyzeLibrary:  {"Analysing the library", " books"},
-	PackBook:        {"Preparing the pages of a book", ""},
-	MeasurePages:    {"Measuring the pages of a book", " pages"},
-	FindDuplicates:  {"Looking for duplicates", ""},
-	PurgeDeleted:    {"Removing books whose files are gone", ""},
-	RenumberSeries:  {"Numbering the books of series", ""},
-	ReprocessTitles: {"Naming series after their folders", ""},
-	BookCovers:      {"Making covers of books", " covers"},
-	SeriesCovers:    {"Making covers of series", " covers"},
-	KOReaderDigests: {"Computing KOReader digests of books", " books"},
-	PluginAutoMatch: {"Matching a series with a plugin", ""},
-
-	UserPluginSync:            {"Syncing reading progress with another service", " entries"},
-	UserPluginRecommendations: {"Requesting recommendations", ""},
-	UserPluginDismissal:       {"Dismissing a recommendation", ""},
-	PollReleaseSource:         {"Checking a source for new releases", ""},
-	TrackSeries:               {"Tracking series", " series"},
-	BackfillTracking:          {"Adding titles to the aliases of tracked series", " series"},
-	RefreshLibrary:            {"Refreshing the library's metadata from a plugin", ""},
-	ExportSeries:              {"Exporting series and books", " rows"},
-	CleanUpExports:            {"Removing expired exports", ""},
-	CleanUpOrphans:            {"Removing unused stored images", ""},
-	CleanUpPDF:                {"Removing cached pages of PDF documents", " books"},
-}
-
 // describe returns a message for people: what a task does, its progress if it counts, and its end if it does not run
 // ("Scanning the library: 42 of 100 files").
 func describe(typ, status string, current, total int64) string {
-	w, known := doing[typ]
-	if !known { // a type of another version
-		w.does = typ
-	}
+	k := kinds[typ]
+	does := cmp.Or(k.does, typ) // a type of another version
 	var more []string
 	if total > 0 {
-		more = append(more, fmt.Sprintf("%d of %d%s", current, total, w.items))
+		more = append(more, fmt.Sprintf("%d of %d%s", current, total, k.items))
 	}
 	if status != Running {
 		more = append(more, status)
 	}
 	if len(more) == 0 {
-		return w.does
+		return does
 	}
-	return w.does + ": " + strings.Join(more, ", ")
+	return does + ": " + strings.Join(more, ", ")
 }

@@ -74,12 +74,12 @@ func TestEveryEventTellsProgress(t *testing.T) {
 		`{"current":42,"total":100,"message":"Scanning the library: 42 of 100 files, completed"}`)
 }
 
-// Every type has its own message; a type of another version shows its name.
+// Every type has a priority and a message; a type of another version shows its name.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	for typ := range priorities {
-		if doing[typ].does == "" {
-			t.Errorf("%s says nothing", typ)
+	for typ, k := range kinds {
+		if k.priority == 0 || k.does == "" {
+			t.Errorf("%s: %+v", typ, k)
 		}
 	}
 	if got := describe("of_another_version", Failed, 0, 0); got != "of_another_version: failed" {

@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,22 +55,59 @@ const (
 	Cancelled = "cancelled"
 )
 
-// Personal are the types of tasks for one user, named by the param userId: only that user and administrators see their
-// details.
-var Personal = []string{UserPluginSync, UserPluginRecommendations, UserPluginDismissal, ExportSeries}
+// kind is what is known about a type of task.
+type kind struct {
+	priority int    // higher runs first
+	does     string // what such a task does, for people
+	items    string // what its progress counts, after the numbers
+	personal bool   // see Personal
+}
 
-// priorities: higher runs first.
-var priorities = map[string]int{ScanLibrary: 600, AnalyzeBook: 500, AnalyzeBooks: 495, AnalyzeSeries: 490, AnalyzeLibrary: 490, PackBook: 550, PurgeDeleted: 550, FindDuplicates: 860,
-	UserPluginDismissal: 1000, UserPluginSync: 980, UserPluginRecommendations: 960,
-	ReprocessTitles: 470, RenumberSeries: 460, BookCovers: 380, SeriesCovers: 370, MeasurePages: 360, KOReaderDigests: 350,
-	ExportSeries: 800, CleanUpExports: 100, CleanUpOrphans: 100, CleanUpPDF: 100, TrackSeries: 840, BackfillTracking: 820,
+var kinds = map[string]kind{
+	UserPluginDismissal:       {priority: 1000, does: "Dismissing a recommendation", personal: true},
+	UserPluginSync:            {priority: 980, does: "Syncing reading progress with another service", items: " entries", personal: true},
+	UserPluginRecommendations: {priority: 960, does: "Requesting recommendations", personal: true},
+	FindDuplicates:            {priority: 860, does: "Looking for duplicates"},
+	TrackSeries:               {priority: 840, does: "Tracking series", items: " series"},
+	BackfillTracking:          {priority: 820, does: "Adding titles to the aliases of tracked series", items: " series"},
+	ExportSeries:              {priority: 800, does: "Exporting series and books", items: " rows", personal: true},
+	ScanLibrary:               {priority: 600, does: "Scanning the library", items: " files"},
+	PackBook:                  {priority: 550, does: "Preparing the pages of a book"},
+	PurgeDeleted:              {priority: 550, does: "Removing books whose files are gone"},
+	AnalyzeBook:               {priority: 500, does: "Analysing a book"},
+	AnalyzeBooks:              {priority: 495, does: "Analysing books"},
+	AnalyzeSeries:             {priority: 490, does: "Analysing a series"},
+	AnalyzeLibrary:            {priority: 490, does: "Analysing the library", items: " books"},
+	ReprocessTitles:           {priority: 470, does: "Naming series after their folders"},
+	RenumberSeries:            {priority: 460, does: "Numbering the books of series"},
+	BookCovers:                {priority: 380, does: "Making covers of books", items: " covers"},
+	SeriesCovers:              {priority: 370, does: "Making covers of series", items: " covers"},
+	MeasurePages:              {priority: 360, does: "Measuring the pages of a book", items: " pages"},
+	KOReaderDigests:           {priority: 350, does: "Computing KOReader digests of books", items: " books"},
 	// These wait for plugins, which wait for other services: seconds to hours, during which they hold a worker. They
 	// arrive automatically and in large numbers, one per series of a library, per source, per job. If they ran before
 	// scans, analyses and covers, people would wait for their own books; nobody waits for these.
-	PluginAutoMatch: 340, PollReleaseSource: 330, RefreshLibrary: 320}
+	PluginAutoMatch:   {priority: 340, does: "Matching a series with a plugin"},
+	PollReleaseSource: {priority: 330, does: "Checking a source for new releases"},
+	RefreshLibrary:    {priority: 320, does: "Refreshing the library's metadata from a plugin"},
+
+	CleanUpExports: {priority: 100, does: "Removing expired exports"},
+	CleanUpOrphans: {priority: 100, does: "Removing unused stored images"},
+	CleanUpPDF:     {priority: 100, does: "Removing cached pages of PDF documents", items: " books"},
+}
+
+// Personal are the types of tasks for one user, named by the param userId: only that user and administrators see their
+// details.
+var Personal = slices.Sorted(func(yield func(string) bool) {
+	for typ, k := range kinds {
+		if k.personal && !yield(typ) {
+			return
+		}
+	}
+})
 
 // Priority returns the priority of a type, for statements that insert tasks themselves.
-func Priority(typ string) int { return priorities[typ] }
+func Priority(typ string) int { return kinds[typ].priority }
 
 // Spec is a task to add.
 type Spec struct {
