@@ -26,7 +26,7 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 		Reads   bool   `db:"reads"`
 		KeptOut bool   `db:"kept_out"`
 	}
-	b.Queue("select set_config('statement_timeout', '0', true)") // as in leave
+	db.NoStatementTimeout(&b) // as in leave
 	db.One(&b, &at, `with busy as materialized (
 		  select m.id, m.name, scanned, reads, kept_out, unlisted from library m cross join lateral (
 		    select exists (`+unfinished+` and t.type = 'scan_library') as scanned, exists (`+unfinished+` and t.type in ('analyze_books', 'analyze_book', 'analyze_series', 'analyze_library')) as reads,

@@ -32,7 +32,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		}
 		b.Queue("update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 and is_active", id)
 		b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-		b.Queue("select set_config('statement_timeout', '0', true)") // bounded by DATABASE_TIMEOUT
+		db.NoStatementTimeout(&b)
 		db.All(&b, &some, `with used as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
 			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
@@ -54,7 +54,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 			ids, after = append(ids, k.ID), k.Key
 		}
 		b = pgx.Batch{}
-		b.Queue("select set_config('statement_timeout', '0', true)")
+		db.NoStatementTimeout(&b)
 		follow.OverLibraries(&b, id, ids, &moved)
 		if err := d.Run(ctx, &b); err != nil {
 			return moved, err
@@ -73,7 +73,7 @@ func handLeft(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time, moved 
 		more := false
 		var b pgx.Batch
 		b.Queue("select app.lock_libraries(array[$1::uuid])", id)
-		b.Queue("select set_config('statement_timeout', '0', true)")
+		db.NoStatementTimeout(&b)
 		db.Value(&b, &more, "select app.hand_library($1, $2)", id, leaveSeries)
 		follow.Heirs(&b, moved)
 		if err := d.Run(ctx, &b); err != nil || !more {

@@ -271,7 +271,7 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-	b.Queue("select set_config('statement_timeout', '0', true)") // a large library takes long; bounded by DATABASE_TIMEOUT
+	db.NoStatementTimeout(&b) // a large library takes long
 	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
 		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
 	db.Value(&b, &deleted, `delete from library where tenant_id = app.tenant() and id = $1

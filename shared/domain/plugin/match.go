@@ -332,8 +332,7 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	var at *uuid.UUID // library of the series, if there is only one
 	out := &Enqueued{}
 	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
-	// Adding thousands of tasks takes long. DATABASE_TIMEOUT limits it.
-	b.Queue("select set_config('statement_timeout', '0', true)")
+	db.NoStatementTimeout(&b) // adding thousands of tasks takes long
 	switch what {
 	case "Library":
 		db.Value(&b, &at, "select id from library where tenant_id = app.tenant() and id = $1", arg)

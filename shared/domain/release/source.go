@@ -113,8 +113,7 @@ const forgetting = "etag = null, last_polled_at = null, last_error = null, last_
 // reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers.
 func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, err error) {
 	var b pgx.Batch
-	// Deleting thousands of releases takes long. DATABASE_TIMEOUT limits it.
-	b.Queue("select set_config('statement_timeout', '0', true)")
+	db.NoStatementTimeout(&b) // deleting thousands of releases takes long
 	b.Queue("select from release_source where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null order by id for no key update", id)
 	db.Affected(&b, &releases, "delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and "+there, id)
 	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null", id)

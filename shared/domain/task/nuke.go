@@ -20,7 +20,7 @@ func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	ended, err := retryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
 		var children, ran []changed
-		b.Queue("select set_config('statement_timeout', '0', true)") // 100,000 tasks take long; bounded by DATABASE_TIMEOUT
+		db.NoStatementTimeout(&b) // 100,000 tasks take long
 		const running = `select t.status as before, ` + changedColumns + ` from task t` + countedBy + `
 			where t.tenant_id = app.tenant() and t.status = 'running' and t.parent_id is `
 		db.All(&b, &children, running+"not null for update of t")

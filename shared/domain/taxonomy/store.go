@@ -145,8 +145,7 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Even
 	sets := []set{{k, owner.Series}, {k, owner.Book}}
 	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
-	// For 30,000 series this takes long. DATABASE_TIMEOUT limits it.
-	b.Queue("select set_config('statement_timeout', '0', true)")
+	db.NoStatementTimeout(&b) // for 30,000 series this takes long
 	for i, s := range sets {
 		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
 		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.There+" limit $2"), id, told+1)

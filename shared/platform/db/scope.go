@@ -42,5 +42,9 @@ type Acting struct {
 func (a Acting) Enter(b *pgx.Batch) {
 	a.Task.Enter(b)
 	b.Queue("select from app.enter($1, $2, null, null, '')", a.Tenant, a.Account)
-	b.Queue("select set_config('statement_timeout', '0', true)") // the timeout is for requests; no client waits for a task
+	NoStatementTimeout(b) // no client waits for a task
 }
+
+// NoStatementTimeout lifts the time limit for a statement of a request (app.enter) from the rest of the transaction.
+// DATABASE_TIMEOUT still bounds all of it.
+func NoStatementTimeout(b *pgx.Batch) { b.Queue("select set_config('statement_timeout', '0', true)") }
