@@ -139,7 +139,7 @@ func TestBrowseRefuses(t *testing.T) {
 	for path, why := range map[string]string{
 		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "below", "/srv/two": "below", "s3://two/x": "below", "s3://cloud/two": "below",
 		"s3://cloud": "below", "/srv/books/nothing": "exist", "/srv/books/a/1.cbz": "file", "books": "absolute", `/srv/books\a`: "backslash",
-		"/srv/books/%ff": "UTF-8", "/srv/books/%C3%89luard": "does not exist: letters with accents may be stored in another form", "/" + strings.Repeat("x", 2100): "2048",
+		"/srv/books/%ff": "UTF-8", "/srv/books/%C3%89luard": "does not exist: names with accents may be stored in another form", "/" + strings.Repeat("x", 2100): "2048",
 	} {
 		m := admin.Do("GET", browse+path, nil).Want(400).Map()
 		if !strings.Contains(m["message"].(string), why) || m["details"].([]any)[0].(map[string]any)["field"] != "path" {

@@ -205,7 +205,7 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 			return err
 		}
 		if l := astray(have, left, libraries); l != nil {
-			return fault.New(fault.Conflict, "paths: library %q uses %s; delete the library first, or do not revoke the folder", l.Name, l.Path)
+			return fault.New(fault.Conflict, "paths: library %q at %s needs this folder; delete the library first, or keep the folder", l.Name, l.Path)
 		}
 		return nil
 	})

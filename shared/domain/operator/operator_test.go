@@ -121,7 +121,7 @@ func TestRootsAreNotTakenWhileALibraryIsMade(t *testing.T) {
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-answer; !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), `the library "`+folder+`" lies in `+folder) {
+		if err := <-answer; !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), `library "`+folder+`" at `+folder) {
 			t.Errorf("%v: %v", command, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestRefused(t *testing.T) {
 		{fault.NotFound, `name: there is no tenant "nobody"`, "show nobody"},
 		{fault.NotFound, "there is no tenant", "suspend nobody"},
 		{fault.NotFound, "there is no tenant", "delete nobody --confirm nobody"},
-		{fault.Conflict, `there is a tenant "acme" already`, "create acme"},
+		{fault.Conflict, `there is already a tenant "acme"`, "create acme"},
 		{fault.Conflict, "hosts: acme.example.org belongs to the tenant acme", "create gamma --host acme.example.org"},
 		{fault.Conflict, "hosts: beta.example.org belongs to the tenant beta", "add-hosts acme --host beta.example.org"},
 		{fault.Conflict, "hosts: beta belongs to the tenant beta", "add-hosts acme --host beta"},

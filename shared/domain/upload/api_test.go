@@ -200,7 +200,7 @@ func TestInParts(t *testing.T) {
 			t.Fatalf("part %d: %d %s", p.Number, status, answer)
 		}
 	}
-	if answer := user.Do("POST", mine+"/complete", nil).Want(409); !bytes.Contains(answer.Body, []byte("another size: 3.")) {
+	if answer := user.Do("POST", mine+"/complete", nil).Want(409); !bytes.Contains(answer.Body, []byte("the wrong size: 3.")) {
 		t.Errorf("one part missing: %s", answer.Body)
 	}
 	var rest upload.Address
