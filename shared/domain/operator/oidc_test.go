@@ -86,7 +86,7 @@ func TestOIDC(t *testing.T) {
 	for n := range 19 {
 		r.do("oidc", "set", "acme", "p"+string(rune('a'+n)), "--issuer", "https://id.example.org", "--client-id", "longbox", "--no-secret")
 	}
-	refused(t, r, fault.Conflict, "no more", "oidc", "set", "acme", "another", "--issuer", "https://id.example.org", "--client-id", "longbox", "--no-secret")
+	refused(t, r, fault.Conflict, "the most it can have", "oidc", "set", "acme", "another", "--issuer", "https://id.example.org", "--client-id", "longbox", "--no-secret")
 
 	// A new issuer does not keep the links of users of the old one.
 	r.exec("insert into account (tenant_id, id, username, email, password_hash, role) values ($1, $1, 'user', 'user@example.org', 'argon', 'reader')", made.ID)

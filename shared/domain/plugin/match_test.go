@@ -40,7 +40,7 @@ func TestSeriesIsFound(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	r.DB.Set(t, r.One, "plugins.auto_match_confidence_threshold", "0.95")
-	if m := match(object{}); m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), `the best is "bleak house x" with 0.90, at least 0.95 is needed`) {
+	if m := match(object{}); m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), `the best is "bleak house x" with 0.90; at least 0.95 is needed`) {
 		t.Errorf("%v", m)
 	}
 	r.DB.Set(t, r.One, "plugins.auto_match_confidence_threshold", "0.9")

@@ -534,7 +534,7 @@ func TestPluginsAreNotTooMany(t *testing.T) {
 	if slices.Sort(answers); !slices.Equal(answers, []int{201, 409}) {
 		t.Errorf("of two that add the last one at once: %v", answers)
 	}
-	if got := string(c.Do("POST", admin, object{"name": "more", "displayName": "More", "command": r.command}).Want(409).Body); !strings.Contains(got, "There are 100 plugins already") {
+	if got := string(c.Do("POST", admin, object{"name": "more", "displayName": "More", "command": r.command}).Want(409).Body); !strings.Contains(got, "There are already 100 plugins") {
 		t.Error(got)
 	}
 }
