@@ -137,8 +137,8 @@ func TestBrowseRefuses(t *testing.T) {
 	s := serve(t, listing{"books:a/1.cbz", "cloud:two/secret.cbz", "two:x/1.cbz"})
 	admin := s.User(t, "one", "admin")
 	for path, why := range map[string]string{
-		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "below", "/srv/two": "below", "s3://two/x": "below", "s3://cloud/two": "below",
-		"s3://cloud": "below", "/srv/books/nothing": "exist", "/srv/books/a/1.cbz": "file", "books": "absolute", `/srv/books\a`: "backslash",
+		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "is not in a folder", "/srv/two": "is not in a folder", "s3://two/x": "is not in a folder", "s3://cloud/two": "is not in a folder",
+		"s3://cloud": "is not in a folder", "/srv/books/nothing": "exist", "/srv/books/a/1.cbz": "file", "books": "absolute", `/srv/books\a`: "backslash",
 		"/srv/books/%ff": "UTF-8", "/srv/books/%C3%89luard": "does not exist: names with accents may be stored in another form", "/" + strings.Repeat("x", 2100): "2048",
 	} {
 		m := admin.Do("GET", browse+path, nil).Want(400).Map()
@@ -157,7 +157,7 @@ func TestBrowseMissingOrForbiddenBucket(t *testing.T) {
 	t.Parallel()
 	admin := serve(t, listing{"two:locked/x"}).User(t, "two", "admin")
 	for path, why := range map[string]string{
-		"/srv/missing": "path: is not there", "/srv/missing/a": "path: is not there", "/srv/closed": "path: may not be listed", "/srv/closed/a": "path: may not be listed",
+		"/srv/missing": "path: was not found", "/srv/missing/a": "path: was not found", "/srv/closed": "path: cannot be listed, because access is denied", "/srv/closed/a": "path: cannot be listed, because access is denied",
 		"/srv/two/locked": "path: cannot be listed",
 	} {
 		r := admin.Do("GET", browse+path, nil).Want(400)
