@@ -527,7 +527,7 @@ func TestJobIsTried(t *testing.T) {
 		!strings.Contains(fmt.Sprint(first["skipped"]), "map[field:publisher reason:The plugin does not have the permission metadata:write:publisher]") {
 		t.Errorf("%v", first)
 	}
-	if lost := m["sample"].([]any)[1].(object); lost["seriesName"] != "Lost" || !strings.Contains(fmt.Sprint(lost["skipped"]), "map[field:* reason:The plugin does not know that") {
+	if lost := m["sample"].([]any)[1].(object); lost["seriesName"] != "Lost" || !strings.Contains(fmt.Sprint(lost["skipped"]), "map[field:* reason:The plugin does not know this entry") {
 		t.Errorf("%v", lost)
 	}
 	override := object{"type": "metadata_refresh", "provider": "plugin:test", "scope": "series_and_books", "extraFields": []string{"year"}, "book_extra_fields": []string{"subtitle", "publisher"}}

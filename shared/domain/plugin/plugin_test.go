@@ -256,20 +256,20 @@ func TestWhatAPluginMustNotBe(t *testing.T) {
 		{object{"name": "X"}, "name", ""},
 		{object{"command": "/bin/sh"}, "command", "is not allowed; the operator"},
 		{object{"command": ""}, "command", "is not allowed"},
-		{object{"displayName": " "}, "displayName", "printable"},
+		{object{"displayName": " "}, "displayName", "visible characters"},
 		{object{"args": []string{"a\x00"}}, "args[0]", ""},
 		{object{"workingDirectory": "x"}, "workingDirectory", "absolute"},
 		{object{"env": []any{object{"key": "PATH", "value": "/x"}}}, "env[0].key", "PATH"},
 		{object{"env": object{"OK": "1", "PATH": "/x"}}, "env[1].key", "PATH"},
-		{object{"env": object{"A": 1}}, "env", "texts"},
+		{object{"env": object{"A": 1}}, "env", "strings"},
 		{object{"env": object{"": "x"}}, "env[0].key", ""},
-		{object{"env": "x"}, "env", "texts"},
+		{object{"env": "x"}, "env", "strings"},
 		{object{"env": []any{object{"key": "A"}}}, "env[0].value", ""},
 		{object{"env": object{"A": nil}}, "env[0].value", ""},
 		{object{"env": object{"A": strings.Repeat("x", 10001)}}, "env[0].value", ""},
 		{object{"env": []any{object{"value": "x"}}}, "env[0].key", ""},
 		{object{"config": []any{}}, "config", "object"},
-		{object{"credentials": object{"a": 1}}, "credentials", "texts"},
+		{object{"credentials": object{"a": 1}}, "credentials", "strings"},
 		{object{"credentials": object{"node_options": "x"}}, "credentials", "node_options"},
 		{object{"internalConfig": object{"searchResultsLimit": -1}}, "internalConfig.searchResultsLimit", ""},
 		{object{"pluginType": "group"}, "pluginType", "system"},
@@ -723,7 +723,7 @@ func TestWhatAPluginMayWrite(t *testing.T) {
 	one := object{"pluginId": id, "externalId": "1"}
 	at := base + "/series/" + series.String() + "/metadata"
 	done := c.Do("POST", at+"/apply", one).Want(200).Map()
-	if list(done["appliedFields"]) != "year" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "has not the permission metadata:write:title") {
+	if list(done["appliedFields"]) != "year" || !strings.Contains(fmt.Sprint(done["skippedFields"]), "does not have the permission metadata:write:title") {
 		t.Errorf("%v", done)
 	}
 	c.Do("PATCH", admin+"/"+id, object{"metadataTargets": []string{"book"}}).Want(200)
