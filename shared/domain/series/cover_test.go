@@ -19,11 +19,11 @@ func TestPeopleChooseCovers(t *testing.T) {
 	told := make(chan string, 10)
 	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		routes(a, d)
-		cover.UploadRoutes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
+		cover.Routes(a, d, func(_ context.Context, _ uuid.UUID, e ...events.Event) {
 			for _, one := range e {
 				told <- one.Kind
 			}
-		})
+		}, nil)
 	})
 	me, reader, stranger := s.User(t, "one", "maintainer"), s.User(t, "one", "reader"), s.User(t, "two", "admin")
 	lib := newLibrary(t, s, s.One, "comics")

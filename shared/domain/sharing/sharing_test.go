@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 		sharing.Routes(a, d, publish, bump)
 		series.Routes(a, d, nil, nil)
 		book.Routes(a, d, nil, nil)
-		library.Routes(a, d, publish, nil, nil, func(context.Context, uuid.UUID) {}, bump)
+		library.Routes(a, d, publish, nil, nil, bump)
 		account.Routes(a, d, testkit.Tokens(t), bump, nil, "")
 	})
 	return r

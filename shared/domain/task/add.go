@@ -94,8 +94,8 @@ func (s *Spec) dedupe(target string) *string {
 	return &key
 }
 
-// Lock locks the unfinished task with a DedupeKey, if there is one. A worker locks its task before what it works on, and
-// so must whoever may add the task and writes the same row: otherwise they block each other.
+// Lock locks the unfinished task with a DedupeKey, if there is one. A worker locks its task before what it works on. So
+// must whoever may add the task and writes the same row: otherwise they block each other.
 func Lock(ctx context.Context, tx pgx.Tx, dedupeKey string) error {
 	_, err := tx.Exec(ctx, "select from task where tenant_id = app.tenant() and dedupe_key = $1 and status in ('pending', 'running') for no key update", dedupeKey)
 	return err
