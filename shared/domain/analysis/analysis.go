@@ -178,7 +178,7 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	}
 	lim := src.reader.Publications.XML.WithDefaults()
 	if found.Size > lim.Bytes {
-		r.warn(fmt.Sprintf("ComicInfo.xml was not read: it has %d bytes; the limit (XML_MAX_BYTES) is %d", found.Size, lim.Bytes))
+		r.warn(fmt.Sprintf("ComicInfo.xml was not read: it has %d bytes; the limit XML_MAX_BYTES is %d", found.Size, lim.Bytes))
 		return nil, nil
 	}
 	var data []byte

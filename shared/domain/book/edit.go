@@ -143,7 +143,7 @@ func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Pa
 	body := in.Body
 	title := body.Title.Or("")
 	if body.Title.Set && !naming.Printable(&title) {
-		return nil, nil, fault.Invalid("title", "must be 1 to 1000 printable characters")
+		return nil, nil, fault.Invalid("title", "must contain visible characters and no control characters")
 	}
 	var fields, locks []string
 	for _, f := range []struct {

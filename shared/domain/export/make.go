@@ -380,7 +380,7 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	case !*out.Fits:
 		return false, noRoom(r.source.Max)
 	case !out.Quota:
-		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask an administrator",
+		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask its operator",
 			size)
 	}
 	return out.Kept, nil

@@ -48,10 +48,10 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	case at.Reads:
 		return fault.New(fault.Conflict, "The library %s has new files that are not read yet and may be "+these+"; delete this library after they are read", at.Name)
 	case at.KeptOut:
-		return fault.New(fault.Conflict, "The limit of books kept files out of the library %s that may be "+these+"; make room and scan that library first. "+
+		return fault.New(fault.Conflict, "The limit of books keeps files out of the library %s; they may be "+these+"; make room and scan that library first. "+
 			"To make room, exclude some folders of this library (excludedPatterns) and scan it: their books do not count and are not lost", at.Name)
 	}
-	return fault.New(fault.Conflict, "Folders of the library %s could not be listed and may have "+these+"; make them readable, rename or exclude them, "+
+	return fault.New(fault.Conflict, "Folders of the library %s could not be listed and may contain "+these+"; make them readable, rename or exclude them, "+
 		"and scan that library first", at.Name)
 }
 

@@ -43,7 +43,7 @@ func enter(ctx context.Context, d *db.DB, p *Provider, who *identity) (out *ente
 			return out, err
 		}
 	}
-	return nil, fault.Wrap(err, fault.Conflict, "Another sign-in is changing the same user; sign in again")
+	return nil, fault.Wrap(err, fault.Conflict, "Another request is changing the same user or an access group; sign in again")
 }
 
 // overtaken reports whether an error is caused by a concurrent request.

@@ -139,7 +139,7 @@ func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string,
 		}
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || strings.HasPrefix(issuer, "https:")) {
-			return 0, "", fmt.Errorf("the provider's %s is not a valid address: %.200q", name, address)
+			return 0, "", fmt.Errorf("the provider's %s must be an https address (http only if the issuer uses http), is %.200q", name, address)
 		}
 	}
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, "client_secret_basic") && slices.Contains(m.Methods, "client_secret_post") {

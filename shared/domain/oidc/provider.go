@@ -187,7 +187,7 @@ func Set(ctx context.Context, system *db.DB, key *seal.Key, p Provider, secret S
 				return err
 			}
 		case old == nil:
-			return fault.Invalid("clientSecret", "is required for a new provider: set it (--secret-file on the command line), or set noSecret")
+			return fault.Invalid("clientSecret", "is required for a new provider: set it (--secret-file on the command line), or set noSecret (--no-secret)")
 		}
 		b = pgx.Batch{}
 		if old != nil && old.Issuer != p.Issuer {

@@ -163,7 +163,7 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 			return fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
 		}
 		if l := astray(have, after, libraries); l != nil {
-			return fault.New(fault.Conflict, "roots: library %q at %s would get another bucket or prefix; move it to another folder or delete it first", l.Name, l.Path)
+			return fault.New(fault.Conflict, "roots: library %q at %s would stay in the old bucket or prefix; move it to another folder or delete it first", l.Name, l.Path)
 		}
 		return nil
 	})

@@ -18,7 +18,7 @@ type SetOIDC struct {
 	Name             string   `json:"name"`
 	Provider         string   `json:"provider"`
 	DisplayName      string   `json:"displayName" arg:"display-name" help:"name that people see; default: the provider's name"`
-	Issuer           string   `json:"issuer" arg:"issuer" help:"the provider's issuer address, which .well-known/openid-configuration is below"`
+	Issuer           string   `json:"issuer" arg:"issuer" help:"the provider's issuer address; .well-known/openid-configuration is below it"`
 	ClientID         string   `json:"clientId" arg:"client-id" help:"client id of Longbox at the provider"`
 	ClientSecret     string   `json:"clientSecret" arg:"-"`
 	SecretFile       string   `json:"-" arg:"secret-file" help:"file with the client secret; - is standard input; default: the present secret stays"`

@@ -179,7 +179,7 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 		err = m.Media.Delete(ctx, m.Bucket, key)
 	}
 	if err != nil {
-		slog.Warn("cannot delete the object of an unused page pack", "book", book, "key", key, "error", err)
+		slog.Warn("cannot delete the object of an unused page pack; it stays in the media bucket", "book", book, "key", key, "error", err)
 	}
 }
 

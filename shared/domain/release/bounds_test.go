@@ -238,7 +238,7 @@ func TestManyAreTrackedInSteps(t *testing.T) {
 	tracker := &release.Tracker{Database: r.DB.App, Publish: r.publish}
 	pause := make(chan struct{})
 	close(pause)
-	if out, err := tracker.Track(task.WithPause(r.In(r.One), pause), h); err == nil || !strings.Contains(err.Error(), "stopped at its place") {
+	if out, err := tracker.Track(task.WithPause(r.In(r.One), pause), h); err == nil || !strings.Contains(err.Error(), "the task is paused") {
 		t.Fatalf("%v, %v", out, err)
 	}
 	h.Place = json.RawMessage(r.value("select place from task where id = $1", id))
