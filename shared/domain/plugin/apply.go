@@ -265,7 +265,7 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 // roomed marks the cover as skipped if it was not stored.
 func (a *Applied) roomed(picture []byte, kept int64) {
 	if picture != nil && kept == 0 {
-		a.skipCover("There is no room for another cover")
+		a.skipCover("There is no room for another cover from plugins")
 	}
 }
 

@@ -101,7 +101,7 @@ func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*task.Star
 		return nil, fault.Missing("Job")
 	case fresh:
 		s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		return &task.Started{TaskID: fresh, Message: "The job is started"}, nil
+		return &task.Started{TaskID: fresh, Message: "The job is queued"}, nil
 	}
-	return nil, fault.New(fault.Conflict, "The job is already running as task %s", started)
+	return nil, fault.New(fault.Conflict, "The job is already pending or running as task %s", started)
 }

@@ -408,7 +408,7 @@ type waiting struct {
 func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	var in params
 	if err := json.Unmarshal(h.Params, &in); err != nil || h.SeriesID == nil {
-		return nil, fault.New(fault.BadRequest, "The task does not name a plugin and a series")
+		return nil, fault.New(fault.BadRequest, "The task does not name both a plugin and a series")
 	}
 	at := waiting{Since: time.Now()}
 	if err := h.Resume(&at); err != nil {

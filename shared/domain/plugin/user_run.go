@@ -163,7 +163,7 @@ func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place a
 	}
 	var in userParams
 	if err := json.Unmarshal(h.Params, &in); err != nil || in.UserID == uuid.Nil || in.PluginID == uuid.Nil {
-		return nil, fault.New(fault.BadRequest, "The task does not name a plugin and a user")
+		return nil, fault.New(fault.BadRequest, "The task does not name both a plugin and a user")
 	}
 	ctx = db.In(ctx, db.Acting{Task: h.Scope(), Account: in.UserID})
 	p, err := r.forTask(ctx, h.ID, in.PluginID)

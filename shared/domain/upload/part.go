@@ -97,7 +97,7 @@ func (u *Uploader) find(ctx context.Context, in *Input, completed bool) (*row, e
 func (u *Uploader) usable(ctx context.Context, in *Input, completed bool) (*row, error) {
 	r, err := u.find(ctx, in, completed)
 	if err == nil && !r.Held {
-		err = fault.New(fault.NotFound, "The folder of this upload does not belong to this library server any more; abort the upload and begin another")
+		err = fault.New(fault.NotFound, "The folder of this upload no longer belongs to this library server; abort the upload and start another")
 	}
 	return r, err
 }
@@ -222,7 +222,7 @@ func (u *Uploader) ended(ctx context.Context, r *row, err error) (*Completed, er
 	if lerr != nil {
 		return nil, refused(lerr)
 	}
-	// This is the file to be replaced.
+	// No file, or still the one to be replaced.
 	if len(objects) == 0 || objects[0].Size != r.Size || objects[0].Modified.Before(r.Begun.Add(-clocks)) {
 		return nil, gone(err)
 	}

@@ -30,7 +30,7 @@ func (s *run) guard(ctx context.Context) error {
 		if held, err := s.held(ctx, s.params.Path); held || err != nil {
 			return err
 		}
-		return fault.Invalid("path", "%q contains no books, and the library has none there: check its spelling and case, allowedFormats and excludedPatterns%s",
+		return fault.Invalid("path", "%q contains no books, and the library never had any there: check allowedFormats, excludedPatterns, and the spelling and case of the path%s",
 			s.params.Path, filesystem.Accents(s.params.Path))
 	case gone == 0:
 		return nil

@@ -707,7 +707,7 @@ func TestDiskGoesWhileItsBooksAreRead(t *testing.T) {
 	})
 	r.start("deep")
 	// Wait for the next scan.
-	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%lists no books at all%')")
+	r.until("exists (select from task where tenant_id = app.tenant() and type = 'scan_library' and last_error like '%now lists no books%')")
 	if n := r.live(); n != 12 {
 		t.Errorf("%d of 12 books are left while the disk is away", n)
 	}

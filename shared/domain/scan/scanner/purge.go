@@ -29,7 +29,7 @@ type Purged struct {
 
 // keeps are, in SQL, why a purge of library $1, one that nobody has asked for where $3 is true, keeps book k for now.
 var keeps = []struct{ when, why string }{
-	{scan.KeptOut("$1"), "the limit of books keeps files out of the library that may be theirs"},
+	{scan.KeptOut("$1"), "the limit of books keeps files out of the library, and they may be theirs"},
 	{scan.Unlisted("$1"), "their files may be in folders of the library that could not be listed"},
 	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverRead + `)`,
 		"files of the same size have not been read yet and may be theirs"},

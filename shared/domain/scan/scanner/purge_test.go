@@ -57,7 +57,7 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 			r.scans(r.a)
 			purge(r)
 			same(t, "gone, and still there", r.gone(), []string{numbered(1)})
-			if got := r.one("select result::text from task where tenant_id = app.tenant() and type = 'purge_deleted'"); !strings.Contains(got, `"keptBecause": ["people have read, edited or chosen them, and the limit of books`) || !strings.Contains(got, `"booksKept": 1,`) {
+			if got := r.one("select result::text from task where tenant_id = app.tenant() and type = 'purge_deleted'"); !strings.Contains(got, `"keptBecause": ["people have read, edited or chosen them, and their files may be in another library`) || !strings.Contains(got, `"booksKept": 1,`) {
 				t.Errorf("the purge tells %s", got)
 			}
 			r.exec("update tenant set max_books = null")
