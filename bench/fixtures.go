@@ -57,7 +57,7 @@ func at(n float64) *float64 { return &n }
 func fixtures(ctx context.Context, s *system, out *report) error {
 	dir := os.Getenv("FIXTURES")
 	if dir == "" {
-		out.note("FIXTURES does not name a folder of real works")
+		out.note("FIXTURES is not set: name a folder of real works")
 		return nil
 	}
 	api, err := s.function(ctx, "api")

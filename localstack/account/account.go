@@ -67,7 +67,7 @@ func unprivileged(existing string) (Account, error) {
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		return Account{}, fmt.Errorf("this machine has no user nobody, as whom PostgreSQL would run: %w", err)
+		return Account{}, fmt.Errorf("PostgreSQL must run as the user nobody, who does not exist on this machine: %w", err)
 	}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {

@@ -121,7 +121,7 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
 	if rescued > 0 {
-		slog.Warn("tasks of workers that stopped responding are pending again", "count", rescued)
+		slog.Warn("took back tasks of workers that stopped responding", "count", rescued)
 	}
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return err

@@ -20,7 +20,7 @@ type Limits struct {
 	Entries         int   `env:"ARCHIVE_MAX_ENTRIES" envDefault:"20000"`       // entries in the directory
 	DirectoryBytes  int64 `env:"ARCHIVE_MAX_DIRECTORY" envDefault:"8388608"`   // size of the directory
 	NameBytes       int   `env:"ARCHIVE_MAX_NAME" envDefault:"1024"`           // one name, as stored
-	EntryBytes      int64 `env:"ARCHIVE_MAX_ENTRY" envDefault:"67108864"`      // any entry that is opened, uncompressed
+	EntryBytes      int64 `env:"ARCHIVE_MAX_ENTRY" envDefault:"67108864"`      // one page or opened entry, uncompressed
 	TotalBytes      int64 `env:"ARCHIVE_MAX_TOTAL" envDefault:"4294967296"`    // all entries together, uncompressed
 	Ratio           int64 `env:"ARCHIVE_MAX_RATIO" envDefault:"200"`           // unpacked to packed; only above 64 MiB
 	DictionaryBytes int64 `env:"ARCHIVE_MAX_DICTIONARY" envDefault:"67108864"` // dictionary of a decompressor

@@ -39,7 +39,7 @@ func (f field) normalise(s string) (string, error) {
 			return "", err
 		}
 		if normal == "*" && len(items) > 1 {
-			return "", errors.New("* already matches every value: remove the list beside it")
+			return "", errors.New("* already matches every value: remove the other items of the list")
 		}
 		items[i] = normal
 	}

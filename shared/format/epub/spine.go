@@ -105,7 +105,7 @@ func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error),
 		for _, n := range elements(spine) {
 			if it := b.items[n.Attr("idref")]; n.Name == "itemref" && it != nil && len(names) < b.lim.Items {
 				if size += len(it.name); size > maxNames {
-					return nil, archive.Errorf(archive.TooLarge, "bytes in the names of the documents in %s: more than the limit of %d", b.opfPath, maxNames)
+					return nil, archive.Errorf(archive.TooLarge, "the names of the documents in %s have more bytes than the limit of %d", b.opfPath, maxNames)
 				}
 				names = append(names, it.name)
 			}

@@ -147,7 +147,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 		list, ok := kids.(array)
 		if !ok || page["Type"] == name("Page") {
 			if len(out) == d.lim.Pages {
-				return nil, archive.Errorf(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+				return nil, archive.Errorf(archive.TooLarge, "the PDF document has more pages than the limit of %d", d.lim.Pages)
 			}
 			here.number = len(out) + missing
 			here.contents, here.annotations = page["Contents"], page["Annots"]
@@ -159,7 +159,7 @@ func (d *Reader) leaves(root any) ([]leaf, error) {
 			continue
 		}
 		if len(list) > d.lim.Pages {
-			return nil, archive.Errorf(archive.TooLarge, "pages of the PDF document: more than the limit of %d", d.lim.Pages)
+			return nil, archive.Errorf(archive.TooLarge, "the PDF document has more pages than the limit of %d", d.lim.Pages)
 		}
 		for i := len(list) - 1; i >= 0; i-- {
 			stack = append(stack, node{list[i], here, n.depth + 1, &n})

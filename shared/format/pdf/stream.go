@@ -103,7 +103,7 @@ func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
 var errFilter = errors.New("pdf: filter")
 
 func tooLarge(n, limit int64) error {
-	return archive.Errorf(archive.TooLarge, "bytes in a stream of the PDF document: %d, the limit is %d", n, limit)
+	return archive.Errorf(archive.TooLarge, "a stream of the PDF document has %d bytes, the limit is %d", n, limit)
 }
 
 // filters returns the names of a stream's filters and the parameters of each.

@@ -195,7 +195,7 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 func (d *Reader) room(start, count int64) error {
 	limit := int64(d.lim.Objects)
 	if start < 0 || count < 0 || start > limit || count > limit-start {
-		return archive.Errorf(archive.TooLarge, "objects of the PDF document: %d, the limit is %d", start+count, limit)
+		return archive.Errorf(archive.TooLarge, "the PDF document has %d objects, the limit is %d", start+count, limit)
 	}
 	if n := int(start + count); n > len(d.xref) {
 		grown := make([]place, n)

@@ -33,7 +33,7 @@ type Config struct {
 	Side     int           `env:"PDF_PAGE_PIXELS" envDefault:"2000"` // longer side of a drawn page
 	Memory   int64         `env:"PDF_MEMORY" envDefault:"268435456"` // bytes of the sandbox
 	Timeout  time.Duration `env:"PDF_TIMEOUT" envDefault:"20s"`      // for one page
-	CacheDir string        `env:"PDF_CACHE_DIR"`                     // for the compiled module; empty: compiled each time
+	CacheDir string        `env:"PDF_CACHE_DIR"`                     // for the compiled module; empty: compiled once per process
 	AtOnce   int           `env:"PDF_PARALLEL" envDefault:"1"`       // concurrent pages, each with memory of its own
 	// Fonts is a folder of fonts for text whose font is not embedded, mainly Chinese, Japanese and Korean.
 	Fonts string `env:"PDF_FONTS" envDefault:"/usr/share/fonts"`

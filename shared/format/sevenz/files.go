@@ -6,7 +6,7 @@ import "github.com/longbox/longbox/shared/format/archive"
 func (c *cursor) files(s *streamsInfo, size int64, lim archive.Limits) (*header, error) {
 	n := c.number()
 	if n > uint64(lim.Entries) {
-		return nil, archive.Errorf(archive.TooLarge, "entries in the archive: %d, the limit is %d", n, lim.Entries)
+		return nil, archive.Errorf(archive.TooLarge, "the archive has %d entries, the limit is %d", n, lim.Entries)
 	}
 	count := int(n)
 	if count > len(c.b)+1 { // a name has at least two bytes

@@ -78,7 +78,7 @@ func read(r io.ReaderAt, size int64, lim archive.Limits) (*header, error) {
 	case offset > uint64(size) || n > uint64(size) || startBytes+offset+n > uint64(size):
 		return nil, archive.Errorf(archive.Truncated, "the end of the 7z archive, where its directory is, is missing; get a complete copy")
 	case n > uint64(lim.DirectoryBytes):
-		return nil, archive.Errorf(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+		return nil, archive.Errorf(archive.TooLarge, "the archive's directory has %d bytes, the limit is %d", n, lim.DirectoryBytes)
 	}
 	raw := make([]byte, n)
 	if err := readAt(r, raw, startBytes+int64(offset)); err != nil {
@@ -119,7 +119,7 @@ func unpackHeader(r io.ReaderAt, c *cursor, size int64, lim archive.Limits) ([]b
 	}
 	n := f.size()
 	if n > lim.DirectoryBytes {
-		return nil, archive.Errorf(archive.TooLarge, "bytes in the archive's directory: %d, the limit is %d", n, lim.DirectoryBytes)
+		return nil, archive.Errorf(archive.TooLarge, "the archive's directory has %d bytes, the limit is %d", n, lim.DirectoryBytes)
 	}
 	if err := f.check(lim); err != nil {
 		return nil, err

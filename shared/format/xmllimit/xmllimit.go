@@ -138,7 +138,7 @@ func Parse(b []byte, mode Mode, lim Limits) (*Node, error) {
 		switch t := token.(type) {
 		case xml.StartElement:
 			if len(open) > lim.Depth {
-				return nil, fmt.Errorf("%w: elements are nested more than %d deep, the limit XML_MAX_DEPTH", ErrTooLarge, lim.Depth)
+				return nil, fmt.Errorf("%w: elements are nested more than %d levels deep, the limit XML_MAX_DEPTH", ErrTooLarge, lim.Depth)
 			}
 			n := &Node{Name: t.Name.Local, Attrs: t.Attr}
 			top.Children = append(top.Children, n)

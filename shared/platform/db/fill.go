@@ -40,11 +40,11 @@ func (f Fill) Run(ctx context.Context, system *DB, given time.Duration) error {
 			b.Queue("select "+f.Function+"($1)", f.AtOnce)
 			Value(&b, &left, "select exists (select from "+f.Table+" where tenant_id = app.tenant())")
 			if err := system.Run(In(ctx, Tenant(id)), &b); err != nil {
-				failures = errors.Join(failures, fmt.Errorf("fill tenant %s with %s: %w", id, f.What, err))
+				failures = errors.Join(failures, fmt.Errorf("add %s of tenant %s: %w", f.What, id, err))
 				break
 			}
 			if !left {
-				slog.Info("finished filling a tenant with "+f.What, "tenant", id)
+				slog.Info("added all "+f.What+" of a tenant", "tenant", id)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Config sets the limits of publishing. The zero value means the defaults.
 type Config struct {
 	Replay    int64         `env:"EVENT_REPLAY" envDefault:"10000"`   // entries kept per tenant and topic, approximately
-	Retention time.Duration `env:"EVENT_RETENTION" envDefault:"168h"` // a stream idle for this long is deleted
+	Retention time.Duration `env:"EVENT_RETENTION" envDefault:"168h"` // until a stream without new entries is deleted
 	Timeout   time.Duration `env:"EVENT_TIMEOUT" envDefault:"20ms"`   // limit of one Publish's wait for Redis
 	Pause     time.Duration `env:"EVENT_PAUSE" envDefault:"3s"`       // after a failure, no Publish waits for this long
 	Hold      time.Duration `env:"EVENT_HOLD" envDefault:"30s"`       // unsent events are dropped after this long

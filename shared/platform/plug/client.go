@@ -143,7 +143,7 @@ func answered(res *http.Response, err error) (io.ReadCloser, error) {
 	said, _ := io.ReadAll(io.LimitReader(res.Body, 500)) // only for the log
 	err = fmt.Errorf("the function plugin answers %s: %s", res.Status, said)
 	if res.Header.Get("X-Amz-Function-Error") != "" { // it ran out of time or memory while it worked for the plugin
-		return nil, &Fault{Code: ProcessEnded, Message: "The plugin used more time or memory than it is allowed", Err: err}
+		return nil, &Fault{Code: ProcessEnded, Message: "The plugin used more time or memory than allowed", Err: err}
 	}
 	return nil, err
 }

@@ -37,7 +37,7 @@ func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err er
 	return t.TakeSome(ctx, tenant, 1)
 }
 
-// TakeSome is Take for a job that counts as n turns, at most AtOnce.
+// TakeSome is Take for a job that counts as n turns. n must not exceed AtOnce.
 func (t *Turns) TakeSome(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
 	atOnce := cmp.Or(t.AtOnce, int64(runtime.GOMAXPROCS(0)))
 	t.mu.Lock()

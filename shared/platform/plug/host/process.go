@@ -237,7 +237,7 @@ func (p *process) send(m message) {
 	m.Version = "2.0"
 	line, err := json.Marshal(m)
 	if err != nil {
-		p.fail("it cannot be sent a message: " + err.Error())
+		p.fail("a message to it cannot be encoded: " + err.Error())
 		return
 	}
 	line = append(line, '\n')
