@@ -114,7 +114,7 @@ func (in UserUpdate) claim(ctx context.Context, was, next User) *bool {
 	decided := next.EmailVerified && !was.EmailVerified
 	readdressed := next.Email != was.Email
 	knows := in.Password.Set && !admin && was.ID != auth.CallerOf(ctx).AccountID
-	if readdressed || decided || knows || enabled && admin {
+	if readdressed && !admin || decided || knows || enabled && admin {
 		merely := !admin || decided && !enabled
 		return &merely
 	}

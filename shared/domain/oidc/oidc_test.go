@@ -827,6 +827,23 @@ func TestAddressOfAManager(t *testing.T) {
 	}
 }
 
+// An administrator who corrects an address that a manager has set does not vouch for the user: the manager may know the
+// password.
+func TestAddressCorrectedByAnAdministrator(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	manager, admin := r.User(t, "one", "reader", auth.UsersRead, auth.UsersWrite), r.User(t, "one", "admin")
+	made := manager.Do("POST", "/api/v1/users", object{"username": "x", "email": "an@example.org", "password": "longer than eight"}).Want(201).Map()
+	at := "/api/v1/users/" + made["id"].(string)
+	admin.Do("PATCH", at, object{"email": "ann@example.org"}).Want(200)
+	b := r.browser("one")
+	b.refused("corrected", b.signIn(), "/login", "access_denied", "not verified")
+	admin.Do("PATCH", at, object{"isActive": true}).Want(200)
+	if s := r.session(b.signIn(), "/login/oidc/complete"); s.User.ID.String() != made["id"] {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A manager who has set the password of a user knows it: a sign-in through the provider must not bring that user a role
 // until an administrator has enabled the user again.
 func TestPasswordOfAManager(t *testing.T) {

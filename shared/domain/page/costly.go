@@ -52,11 +52,13 @@ type costly struct {
 	flights singleflight.Group
 	slots   fair
 	memory  fair
+	// accounts limits the memory of each account, across tenants: ids are unique.
+	accounts turn.Turns
 }
 
 func newCostly() *costly {
 	return &costly{slots: fair{turn.Turns{AtOnce: costlyAtOnce}, semaphore.NewWeighted(costlyAtOnce)},
-		memory: fair{turn.Turns{AtOnce: heldOfTenant}, semaphore.NewWeighted(held)}}
+		memory: fair{turn.Turns{AtOnce: heldOfTenant}, semaphore.NewWeighted(held)}, accounts: turn.Turns{AtOnce: heldOfAccount}}
 }
 
 // sendCostly sends a page that must be decompressed or drawn as a whole.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/deaf"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -15,8 +16,9 @@ import (
 // Limits of the pages that a process holds in memory until their clients have read them, in bytes. A page that is
 // streamed does not count.
 const (
-	held         = 256 << 20
-	heldOfTenant = held / 2
+	held          = 256 << 20
+	heldOfTenant  = held / 2
+	heldOfAccount = heldOfTenant / 2 // so that no user keeps the pages from the others of the tenant
 	// uncounted is the size up to which a page does not count: the buffers of a connection take as much anyway.
 	uncounted = 256 << 10
 )
@@ -32,15 +34,34 @@ func (s *Server) Hold(ctx context.Context, n int64, wait time.Duration) (give fu
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	give, err = s.costly.memory.take(within, httpapi.TenantOf(ctx).ID, min(n, heldOfTenant))
+	give, err = s.costly.hold(within, min(n, heldOfAccount))
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil, fault.Wrap(err, fault.Unavailable, "Too many pages wait in memory for slow readers; try again shortly").After(retryAfter)
 	}
 	return give, err
 }
 
+// hold takes n bytes of the account's share, and of the memory that the tenants share. A CDN asks for no account.
+func (d *costly) hold(ctx context.Context, n int64) (give func(), err error) {
+	tenant := httpapi.TenantOf(ctx).ID
+	caller := auth.CallerOf(ctx)
+	if caller == nil {
+		return d.memory.take(ctx, tenant, n)
+	}
+	own, err := d.accounts.TakeSome(ctx, caller.AccountID, n)
+	if err != nil {
+		return nil, err
+	}
+	give, err = d.memory.take(ctx, tenant, n)
+	if err != nil {
+		own()
+		return nil, err
+	}
+	return func() { give(); own() }, nil
+}
+
 // slowest is the rate in bytes a second below which a client does not get the whole of what is held for it.
-const slowest = 8 << 10
+const slowest = 32 << 10
 
 // CopyHeld is Copy for bytes that are held in memory. Here a slow reader is cut off in the end: a few that never end
 // would keep the memory from all others.

@@ -14,6 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/deaf"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -55,6 +57,43 @@ func TestReadersThatStopReading(t *testing.T) {
 		second()
 		third()
 		hold(4 * held)() // a page that is larger than all of it is alone
+		if !s.costly.memory.all.TryAcquire(held) {
+			t.Error("some of it was never given back")
+		}
+	})
+}
+
+// A user who reads large pages slowly waits alone: the others of the tenant get theirs.
+func TestOneSlowReaderOfATenant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(Server{})
+		slow, other := db.In(t.Context(), &auth.Caller{AccountID: uuid.New()}), db.In(t.Context(), &auth.Caller{AccountID: uuid.New()})
+		first, err := s.Hold(slow, 40<<20, Patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan error)
+		go func() {
+			_, err := s.Hold(slow, 40<<20, Patience)
+			waits <- err
+		}()
+		synctest.Wait()
+		give, err := s.Hold(other, held, Brief) // more than everything counts as the account's share
+		if err != nil {
+			t.Fatalf("another user is told %v", err)
+		}
+		give()
+		var refused *fault.Error
+		if err := <-waits; !errors.As(err, &refused) || refused.Code != fault.Unavailable {
+			t.Errorf("a second page is told %v", err)
+		}
+		first()
+		again, err := s.Hold(slow, 40<<20, Brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again()
 		if !s.costly.memory.all.TryAcquire(held) {
 			t.Error("some of it was never given back")
 		}
@@ -118,7 +157,7 @@ func (d *timed) SetWriteDeadline(at time.Time) error {
 func TestTimeForWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for n, want := range map[int][]time.Time{uncounted: nil, 1 << 20: {time.Now().Add(deaf.After + 128*time.Second), {}}} {
+		for n, want := range map[int][]time.Time{uncounted: nil, 1 << 20: {time.Now().Add(deaf.After + 32*time.Second), {}}} {
 			w := &timed{ResponseRecorder: httptest.NewRecorder()}
 			CopyHeld(w, httptest.NewRequest("GET", "/", nil), make([]byte, n))
 			if !slices.Equal(w.set, want) || w.Body.Len() != n {

@@ -688,6 +688,7 @@ func TestSeriesOfSeveralPolls(t *testing.T) {
 	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series")
 	r.DB.Exec(t, `insert into series_alias (tenant_id, id, series_id, alias, normalized, source)
 		select tenant_id, gen_random_uuid(), series_id, n || repeat('x', 200), n, 'manual' from series_tracking, generate_series(1, 300) n`)
+	meanwhile := func() {}
 	// poll returns the series that it sends. The plugin responds with an ETag, or fails.
 	poll := func(fails bool) (ids []string, sent bool) {
 		t.Helper()
@@ -711,15 +712,17 @@ func TestSeriesOfSeveralPolls(t *testing.T) {
 		if fails {
 			result.Failed = &why
 		}
+		meanwhile()
 		if _, err := p.Record(r.In(r.One), r.DB.App, r.publish, result); err != nil {
 			t.Fatal(err)
 		}
 		return ids, sent
 	}
 	for _, interval := range []string{"null", "31536000"} {
-		r.DB.Exec(t, "update release_source set etag = 'old', covered_at = null, resume_after = null")
+		r.DB.Exec(t, "update release_source set etag = 'old', covered_at = null, round_at = null, resume_after = null")
 		r.DB.Exec(t, "update series_tracking set poll_interval = "+interval)
 		first, sentFirst := poll(false)
+		began := r.value("select extract(epoch from last_polled_at)::text from release_source")
 		failed, sentFailed := poll(true)
 		second, sentSecond := poll(false)
 		if len(first) < 40 || len(first)+len(second) != 61 || !slices.Equal(failed, second) || slices.Compare(first[len(first)-1:], second[:1]) >= 0 {
@@ -728,12 +731,25 @@ func TestSeriesOfSeveralPolls(t *testing.T) {
 		if etag := r.value("select etag from release_source"); sentFirst || sentFailed || sentSecond || etag != "old" {
 			t.Errorf("%s: the ETag was sent: %v, %v, %v; it is %s", interval, sentFirst, sentFailed, sentSecond, etag)
 		}
+		if covered := r.value("select extract(epoch from covered_at)::text from release_source"); covered != began {
+			t.Errorf("%s: all are covered as of %s, the first poll was at %s", interval, covered, began)
+		}
 		if next, _ := poll(false); interval == "null" && !slices.Equal(next, first) || interval != "null" && len(next) > 0 {
 			t.Errorf("%s: %d series in the next round", interval, len(next))
 		}
 	}
-	r.DB.Exec(t, "delete from series_alias")
 	r.DB.Exec(t, "update series_tracking set poll_interval = null")
+	r.DB.Exec(t, "update release_source set covered_at = null, round_at = null, resume_after = null")
+	poll(false)
+	meanwhile = func() {
+		r.DB.Exec(t, "update release_source set covered_at = null, round_at = null, resume_after = null")
+	} // a reset
+	poll(false)
+	if got := r.value("select concat_ws(' ', covered_at, round_at, resume_after) from release_source"); got != "" {
+		t.Errorf("a source that is reset during its last poll has %q", got)
+	}
+	meanwhile = func() {}
+	r.DB.Exec(t, "delete from series_alias")
 	r.DB.Exec(t, "update release_source set resume_after = null, etag = 'old'")
 	if all, sent := poll(false); len(all) != 61 || !sent || r.value("select etag from release_source") != "fresh" {
 		t.Errorf("with few aliases: %d series, ETag sent: %v", len(all), sent)

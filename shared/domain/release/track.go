@@ -71,7 +71,11 @@ func (t *Tracker) set(ctx context.Context, h task.Held, ids []uuid.UUID, tracked
 			return err
 		}
 		at.Changed = len(all)
-		return remember(ctx, tx, h, 0, int64(len(ids)), at)
+		current := 0 // the aliases follow
+		if !tracked {
+			current = len(ids)
+		}
+		return remember(ctx, tx, h, int64(current), int64(len(ids)), at)
 	})
 	if err != nil {
 		return err

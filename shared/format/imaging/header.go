@@ -89,9 +89,10 @@ func (r *Renderer) openHeader(src []byte, h header, stated bool) (header, error)
 			fmt.Errorf("the header says %d x %d, the decoder %d x %d", h.width, h.height, img.Width(), img.Height())}
 	}
 	h.width, h.height, h.bands = img.Width(), img.Height(), img.Bands()
-	if img.HasICCProfile() { // a grey profile makes grey three
+	if img.HasICCProfile() && h.bands < 3 { // a grey profile makes grey three
 		h.bands += 2
 	}
+	h.bands = min(h.bands, 4) // CMYK becomes sRGB
 	if h.mediaType == mediatype.JPEG || h.mediaType == mediatype.TIFF || h.mediaType == mediatype.PNG || h.mediaType == mediatype.WebP {
 		h.orientation = img.Orientation()
 	}
