@@ -137,7 +137,7 @@ func TestBrowseRefuses(t *testing.T) {
 	s := serve(t, listing{"books:a/1.cbz", "cloud:two/secret.cbz", "two:x/1.cbz"})
 	admin := s.User(t, "one", "admin")
 	for path, why := range map[string]string{
-		"/srv/books/..": "..", "/srv/books/%00": "control", "/etc": "is not in a folder", "/srv/two": "is not in a folder", "s3://two/x": "is not in a folder", "s3://cloud/two": "is not in a folder",
+		"/srv/books/..": "..", "/srv/books/%00": "NUL", "/etc": "is not in a folder", "/srv/two": "is not in a folder", "s3://two/x": "is not in a folder", "s3://cloud/two": "is not in a folder",
 		"s3://cloud": "is not in a folder", "/srv/books/nothing": "exist", "/srv/books/a/1.cbz": "file", "books": "absolute", `/srv/books\a`: "backslash",
 		"/srv/books/%ff": "UTF-8", "/srv/books/%C3%89luard": "does not exist: names with accents may be stored in another form", "/" + strings.Repeat("x", 2100): "2048",
 	} {
