@@ -503,7 +503,7 @@ func TestDeleteTakesEverythingAlong(t *testing.T) {
 	if l := admin.Do("GET", path+"/"+gone, nil).Want(200).Map(); l["bookCount"] != 5.0 || l["seriesCount"] != 1.0 {
 		t.Errorf("counts: %v", l)
 	}
-	if _, err := f.DB.Owner.Pool().Exec(t.Context(), "update task set progress_total = 9, progress_current = 4 where library_id = $1", gone); err != nil {
+	if _, err := f.DB.Owner.Pool().Exec(t.Context(), "update scan set files_total = 9, files_processed = 4 where library_id = $1", gone); err != nil {
 		t.Fatal(err)
 	}
 	// One of the scan's children runs, so listeners know it; one is pending.
