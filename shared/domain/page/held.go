@@ -52,12 +52,12 @@ func (d *costly) hold(ctx context.Context, n int64) (give func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	give, err = d.memory.take(ctx, tenant, n)
+	common, err := d.memory.take(ctx, tenant, n)
 	if err != nil {
 		own()
 		return nil, err
 	}
-	return func() { give(); own() }, nil
+	return func() { common(); own() }, nil
 }
 
 // slowest is the rate in bytes a second below which a client does not get the whole of what is held for it.
