@@ -155,5 +155,5 @@ var bookFields = []field{
 	own(one("startedAt", "Begun", moment("p.started_at"))),
 	own(one("completedAt", "Completed", moment("p.completed_at"))),
 	own(one("lastReadAt", "Last read", moment("p.updated_at"))),
-	own(one("readCount", "Times read", "(select count(*) from completion c where c.tenant_id = app.tenant() and c.account_id = app.account() and c.book_id = b.id)")),
+	own(one("readCount", "Times read", "(select count(*) from completion c where c.tenant_id = app.tenant() and c.account_id = app.account() and c.book_id = b.id and not c.forgotten)")),
 }

@@ -58,7 +58,7 @@ func TestMovedFilesStayTheSameBooks(t *testing.T) {
 		r.read("ann", fmt.Sprintf("A/a%d.cbz", i), 1+i)
 	}
 	r.exec(`update book_metadata m set locks = '{titleLock,summaryLock}', metadata = metadata || '{"summary": "Mine"}' from book b where b.id = m.book_id and b.key = 'A/a1.cbz'`)
-	r.exec("update book set title = 'Mine' where key = 'A/a1.cbz'")
+	r.exec("update book set title = 'Mine', title_sort = 'Mine, sorted' where key = 'A/a1.cbz'")
 	ids := map[string]string{}
 	for _, row := range r.shelf() {
 		f := strings.Split(row, " | ")
@@ -87,7 +87,7 @@ func TestMovedFilesStayTheSameBooks(t *testing.T) {
 	if n := values[int64](r, "select count(*) from book where tenant_id = app.tenant()"); n[0] != 7 {
 		t.Errorf("%d rows", n[0])
 	}
-	if got := values[string](r, `select b.title || ' ' || (m.metadata->>'summary') from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant() and b.key = 'B/a1.cbz'`); got[0] != "Mine Mine" {
+	if got := values[string](r, `select concat_ws('|', b.title, b.title_sort, m.metadata->>'summary') from book b join book_metadata m on m.book_id = b.id where b.tenant_id = app.tenant() and b.key = 'B/a1.cbz'`); got[0] != "Mine|Mine, sorted|Mine" {
 		t.Errorf("locked fields %q", got)
 	}
 	if got := values[string](r, `select c.books || ' ' || c.series || ' ' || (select string_agg(s.path || s.book_count, ',' order by s.path) from series s where s.tenant_id = c.tenant_id)

@@ -184,6 +184,36 @@ func TestSeriesEndsInAnother(t *testing.T) {
 	same(t, "series", r.heirs(), []string{"series a/T T  "})
 }
 
+// Lists and covers that people have locked stay as they are: they replace those of the heir, or nothing comes to them.
+func TestHeirOfLockedLists(t *testing.T) {
+	t.Parallel()
+	const lock = "update series set locks = locks || '{genres,tags,alternateTitles,cover}', cover_source = null where path = '%s'"
+	for locked, want := range map[string]string{
+		"S":   "Both,Genre 1,Genre 2,Genre 3,Older|Older,Tag 1,Tag 2,Tag 3|Older|default",
+		"New": "Both,Genre 1,Newer|Newer,Tag 1|Newer|default",
+	} {
+		t.Run(locked, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			r.chosen("Older", "a/S", numbered(2))
+			r.rename("a/S/01.cbz", "a/New/01.cbz")
+			r.scans(r.a)
+			r.chosen("Newer", "a/New", "New/01.cbz")
+			r.exec(fmt.Sprintf(lock, locked))
+			for _, n := range []string{"/02.cbz", "/03.cbz"} {
+				r.rename("a/S"+n, "a/New"+n)
+			}
+			r.scans(r.a)
+			if got := r.one(`select concat_ws('|', (select string_agg(g.name, ',' order by g.name) from series_genre x join genre g on g.id = x.genre_id where x.series_id = s.id),
+				(select string_agg(g.name, ',' order by g.name) from series_tag x join tag g on g.id = x.tag_id where x.series_id = s.id),
+				(select string_agg(x.title, ',' order by x.title) from alternate_title x where x.series_id = s.id), coalesce(s.cover_source, 'default'))
+				from series s where s.tenant_id = app.tenant() and s.path <> 'Other'`); got != want {
+				t.Errorf("the heir has %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // What people have written about a series survives the renaming of its folder, including what they wrote about the new
 // one, locked or not.
 func TestRenamedSeriesKeepsWhatIsWritten(t *testing.T) {
