@@ -63,6 +63,7 @@ type readBook struct {
 	Started    *time.Time `db:"started_at"`
 	Ended      *time.Time `db:"completed_at"`
 	Updated    *time.Time `db:"updated_at"`
+	Finished   bool       `db:"finished"` // once, perhaps not now
 }
 
 func (b *readBook) read() bool  { return b.Completed != nil && *b.Completed }
@@ -228,8 +229,9 @@ func (e *heardEntry) ahead(told *syncEntry) bool {
 // more reports whether a count is higher than the one to send; an absent count lowers nothing.
 func more(a, b *float64) bool { return a != nil && b != nil && *a > *b }
 
-// unread returns the books that the service reports as read and that are not read here. Nothing becomes unread. Started
-// books stay started if those count as read for the service.
+// unread returns the books that the service reports as read and that are not read here. Nothing becomes unread. Books
+// that were finished here before are left to the user, who reads them again or has marked them as unread. Started books
+// stay started if those count as read for the service.
 func (e *heardEntry) unread(books []readBook, host hostConfig) (out []uuid.UUID) {
 	p := e.Progress
 	if p == nil {
@@ -257,7 +259,7 @@ func (e *heardEntry) unread(books []readBook, host hostConfig) (out []uuid.UUID)
 		for _, one := range p.Books {
 			read = read || one.Completed && (b.Volume != nil || b.Chapter != nil) && same(one.Volume, b.Volume) && same(one.Chapter, b.Chapter)
 		}
-		if read && !b.read() && !(host.CountPartialProgress && b.begun() && e.Status != completed) {
+		if read && !b.read() && !b.Finished && !(host.CountPartialProgress && b.begun() && e.Status != completed) {
 			out = append(out, b.ID)
 		}
 	}

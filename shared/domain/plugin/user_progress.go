@@ -37,7 +37,8 @@ func (p *Plugin) sources() []string {
 }
 
 // ofSeries selects the books of series $1 in order, with the caller's progress.
-const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume, b.chapter, p.completed, p.current_page, p.percentage, p.started_at, p.completed_at, p.updated_at
+const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume, b.chapter, p.completed, p.current_page, p.percentage, p.started_at, p.completed_at, p.updated_at,
+	  exists (select from completion c where c.tenant_id = b.tenant_id and c.account_id = app.account() and c.book_id = b.id) as finished
 	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
 	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
 

@@ -259,6 +259,37 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	}
 }
 
+// A book that was finished here before and is being read again, or was marked as unread since, stays what the user made
+// it, although the service still has it as read.
+func TestWhatIsReadAgainStaysOpen(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, nil, "token")
+	_, books := r.shelf("First", "11", 3)
+	at := func(i int) string { return base + "/books/" + books[i].String() }
+	for i := range 2 {
+		c.Do("POST", at(i)+"/read", nil).Want(200)
+	}
+	c.Do("PUT", at(0)+"/progress", object{"current_page": 1, "is_completed": false}).Want(200)
+	c.Do("POST", at(1)+"/unread", nil).Want(204)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
+	remote := []any{object{"externalId": "11", "status": "reading", "progress": object{"volumes": 3}}}
+	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": remote}}).Want(200)
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	if _, err := r.run(task.UserPluginSync, r.runner.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Do("GET", at(0)+"/progress", nil).Want(200).Map(); p["completed"] != false || p["currentPage"] != 1.0 {
+		t.Errorf("the book that is read again: %v", p)
+	}
+	c.Do("GET", at(1)+"/progress", nil).Want(204)
+	if p := c.Do("GET", at(2)+"/progress", nil).Want(200).Map(); p["completed"] != true {
+		t.Errorf("the book that only the service has as read: %v", p)
+	}
+}
+
 // Series with the same id at a service, such as editions, are pushed as one entry with the further progress.
 func TestEditionsAreToldAsOne(t *testing.T) {
 	t.Parallel()
