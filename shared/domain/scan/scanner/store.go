@@ -259,7 +259,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 // queueClamp moves the progress in books that have fewer pages than before, because the file was replaced or is read
 // for the first time, to the last page; the same for books that were marked as read before their page count was known.
 // The old position is kept as long as the book may be found elsewhere. In a book with more pages, because its file is
-// complete again, progress returns to the page that was sent last.
+// complete again, progress returns to the page that was sent last. A text has no pages: there readers count positions
+// of their own.
 func queueClamp(b *pgx.Batch, found []analyzed) {
 	var ids []uuid.UUID
 	for _, a := range found {
@@ -276,7 +277,8 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 		      and s.page is not null and s.pass = (select max(x.pass) from reading_session x where x.tenant_id = s.tenant_id and x.account_id = s.account_id and x.book_id = s.book_id)
 		      order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1) as told
 		  from book k join progress p on p.tenant_id = k.tenant_id and p.book_id = k.id
-		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0),
+		  where k.tenant_id = app.tenant() and k.id = any($1) and k.page_count > 0 and (p.completed and p.current_page = 0
+		    or exists (select from page_index i where i.tenant_id = k.tenant_id and i.book_id = k.id and cardinality(i.names) > 0))),
 		kept as (
 		  update displaced d set pages = o.pages || d.pages from (select book_id, jsonb_object_agg(account_id, current_page) as pages from reader where beyond group by 1) o
 		  where d.tenant_id = app.tenant() and d.book_id = o.book_id)

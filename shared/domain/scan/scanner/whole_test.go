@@ -1,6 +1,8 @@
 package scanner_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,4 +50,31 @@ func TestPlaceIsBackWithTheWholeFile(t *testing.T) {
 	told("dan", 1, 4, 2)
 	scanned(whole)
 	at("ann 5", "bob 1", "cid 1", "dan 4", "eve 2")
+}
+
+// A reflowable EPUB has no pages: its reader's own count of positions stays when the file is replaced.
+func TestPlaceInATextStays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := 1; n <= 2; n++ {
+		data := prose(t, n)
+		r.wrote("S/1.epub", data, len(data))
+		r.scan("normal")
+		r.scan("normal")
+		if n == 1 {
+			r.read("ann", "S/1.epub", 240)
+		}
+	}
+	same(t, "format, documents, place", values[string](r, `select b.format || ' ' || b.page_count || ' ' || b.revision || ' ' || p.current_page
+		from book b join progress p on p.book_id = b.id where b.tenant_id = app.tenant()`), []string{"epub 1 1 240"})
+}
+
+// prose returns an EPUB of one reflowable document.
+func prose(t *testing.T, n int) []byte {
+	return testkit.Zip(t, testkit.File{Name: "mimetype", Data: []byte("application/epub+zip")},
+		testkit.File{Name: "META-INF/container.xml", Data: []byte(`<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+			<rootfile full-path="book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>`)},
+		testkit.File{Name: "book.opf", Data: []byte(`<package xmlns="http://www.idpf.org/2007/opf" version="3.0"><metadata/>
+			<manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>`)},
+		testkit.File{Name: "a.xhtml", Data: fmt.Appendf(nil, `<html xmlns="http://www.w3.org/1999/xhtml"><body><p>%s</p></body></html>`, strings.Repeat("Text. ", n))})
 }
