@@ -33,8 +33,6 @@ install -m 755 "$program" "$root/bootstrap"
 collect "$program"
 [[ -z $loader ]] || install -D -m 755 "$loader" "$root$loader"
 
-# For text of PDFs that bring no font for it.
-install -D -m 644 /usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf "$root/usr/share/fonts/DroidSansFallbackFull.ttf"
 install -m 644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 echo 'longbox:x:65532:65532::/tmp:/nonexistent' >"$root/etc/passwd"
 echo 'longbox:x:65532:' >"$root/etc/group"
