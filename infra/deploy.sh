@@ -79,10 +79,12 @@ if ! aws s3api head-bucket --bucket "$bucket" 2>/dev/null; then
 		--public-access-block-configuration BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
 fi
 
-# The first cluster of an account makes it and asks for it in the same moment, mostly in vain. Until images are built it
-# is known everywhere.
-aws iam get-role --role-name AWSServiceRoleForECS >/dev/null 2>&1 ||
-	aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com >/dev/null
+# The first cluster of an account, its first database and its first scaling each make a role and ask for it in the same
+# moment, mostly in vain. Until images are built the roles are known everywhere.
+for role in ECS=ecs RDS=rds ApplicationAutoScaling_ECSService=ecs.application-autoscaling; do
+	aws iam get-role --role-name "AWSServiceRoleFor${role%=*}" >/dev/null 2>&1 ||
+		aws iam create-service-linked-role --aws-service-name "${role#*=}.amazonaws.com" >/dev/null
+done
 
 go run ./localstack/dist -lambda
 

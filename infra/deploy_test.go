@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -81,28 +82,24 @@ func TestDeployFixesTheBaseImages(t *testing.T) {
 	wrote(digests[1], out, "sha256:89ab")
 }
 
-// ECS creates its role with the account's first cluster and needs it at once, which usually fails the first deployment.
-// So the script creates a missing role long before.
-func TestDeployMakesTheRoleOfECS(t *testing.T) {
+// Some services create their role with the first resource of the account and need it at once, which usually fails the
+// first deployment. So the script creates the missing ones long before.
+func TestDeployMakesTheRolesOfServices(t *testing.T) {
 	t.Parallel()
-	for there, want := range map[bool]int{true: 0, false: 1} {
-		dir := t.TempDir()
-		asked := filepath.Join(dir, "asked")
-		aws := "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *get-role*) exit 1 ;; esac\n"
-		if there {
-			aws = strings.Replace(aws, "exit 1", "exit 0", 1)
-		}
-		for name, text := range map[string]string{"aws": aws, "go": "#!/bin/sh\nexit 3\n", "git": "#!/bin/sh\n", "docker": "#!/bin/sh\n"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-				t.Fatal(err)
+	roles := map[string]string{"AWSServiceRoleForECS": "ecs", "AWSServiceRoleForRDS": "rds", "AWSServiceRoleForApplicationAutoScaling_ECSService": "ecs.application-autoscaling"}
+	for _, missing := range append(slices.Collect(maps.Keys(roles)), "none") {
+		calls, out := deploy(t, map[string]string{
+			"bin/aws": "#!/bin/sh\necho \"$*\" >>\"$(dirname \"$0\")/../asked\"\ncase \"$*\" in *\"get-role --role-name " + missing + "\") exit 1 ;; *StackStatus*) echo UPDATE_COMPLETE ;; esac\n",
+			"bin/go":  "#!/bin/sh\nexit 3\n", // ends where go would build
+		}, "")
+		for role, service := range roles {
+			want := 0
+			if role == missing {
+				want = 1
 			}
-		}
-		cmd := exec.Command("bash", "deploy.sh")
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1")
-		out, _ := cmd.CombinedOutput() // ends where go would build
-		calls, err := os.ReadFile(asked)
-		if got := strings.Count(string(calls), "iam create-service-linked-role --aws-service-name ecs.amazonaws.com"); err != nil || got != want {
-			t.Errorf("there: %t, made %d times, want %d (%v)\n%s%s", there, got, want, err, out, calls)
+			if got := strings.Count(calls, "iam create-service-linked-role --aws-service-name "+service+".amazonaws.com\n"); got != want {
+				t.Errorf("missing %s: made %s %d times, want %d\n%s%s", missing, role, got, want, out, calls)
+			}
 		}
 	}
 }
