@@ -120,7 +120,14 @@ image worker infra/container/Dockerfile WorkerImage
 image plugin infra/container/plugin.Dockerfile PluginImage
 image sse-relay sse-relay/Dockerfile RelayImage
 
-aws cloudformation package --template-file template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
+# aws zips the template's folder for a function without CodeUri, as those of images are, and sends that. The clone holds
+# keys and passwords: so the folder is another one, with the parts of the stack alone.
+rm -rf dist/package
+mkdir -p dist/package/infra dist/package/dist
+cp template.yaml dist/package
+cp infra/*.yaml dist/package/infra
+cp -R dist/{api,migrate,operator,scheduler} dist/package/dist
+aws cloudformation package --template-file dist/package/template.yaml --s3-bucket "$bucket" --output-template-file dist/packaged.yaml >/dev/null
 aws cloudformation deploy --template-file dist/packaged.yaml --stack-name "$stack" --s3-bucket "$bucket" \
 	--capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND --no-fail-on-empty-changeset "$rollback" --parameter-overrides "${values[@]}" ||
 	fail "the stack was not deployed: the events of $stack say why. Correct the cause and deploy again; if a first deployment has to replace something (another zone), delete the stack first (docs/cloud.md, Delete)"

@@ -104,6 +104,42 @@ func TestDeployMakesTheRolesOfServices(t *testing.T) {
 	}
 }
 
+// aws zips the whole folder of the template for a function without CodeUri. So the folder has the parts of the stack,
+// and nothing else of the clone: it holds keys and passwords.
+func TestDeployPackagesOnlyTheStack(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"cdn.pem": "a key", "my.parameters": "Admin=a:b", ".git/config": "", ".data/operator.env": "", "dist/api.zip": "", "dist/media/bootstrap": "",
+		"bin/aws": "#!/bin/sh\ncase \"$*\" in *StackStatus*) echo UPDATE_COMPLETE ;; *\"cloudformation package \"*) cd \"$(dirname \"$4\")\" && find . -type f >&2; exit 1 ;; esac\n",
+	}
+	want := map[string]bool{"template.yaml": true}
+	templates, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range templates {
+		files["infra/"+name], want["infra/"+name] = "", true
+	}
+	for _, function := range read(t, "template.yaml").resources("AWS::Serverless::Function") {
+		if code := function.get("CodeUri").text(); code != "" {
+			want[code+"bootstrap"] = true
+		}
+	}
+	if len(want) < 15 {
+		t.Fatalf("only %d parts of the stack found", len(want))
+	}
+	_, out := deploy(t, files, "")
+	got := map[string]bool{}
+	for line := range strings.SplitSeq(out, "\n") {
+		if path, ok := strings.CutPrefix(line, "./"); ok {
+			got[path] = true
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("aws may pack %q, want %q\n%s", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)), out)
+	}
+}
+
 // Every line of the parameter file reaches the stack, also the last one without a line end, and without the carriage
 // returns of editors on other systems.
 func TestDeployReadsEveryLine(t *testing.T) {
@@ -205,9 +241,9 @@ func deploy(t *testing.T, files map[string]string, setting string) (calls, said 
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")
 	all := map[string]string{
-		"infra/deploy.sh": string(script), "infra/parameters/small": "", "infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
+		"template.yaml": "", "infra/network.yaml": "", "infra/deploy.sh": string(script), "infra/parameters/small": "", "infra/container/golang.digest": "sha256:1\n", "infra/container/node.digest": "sha256:2\n",
 		"bin/aws": "#!/bin/sh\necho \"$*\" >>" + asked + "\ncase \"$*\" in *StackStatus*) echo UPDATE_COMPLETE ;; *WebBucket*) echo there ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
-		"bin/go":  "#!/bin/sh\nmkdir -p dist\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\n[ \"$1\" != login ] || cat >/dev/null\n",
+		"bin/go":  "#!/bin/sh\nfor f in api scheduler migrate operator; do mkdir -p dist/$f && touch dist/$f/bootstrap; done\n", "bin/git": "#!/bin/sh\n", "bin/docker": "#!/bin/sh\n[ \"$1\" != login ] || cat >/dev/null\n",
 	}
 	maps.Copy(all, files)
 	for name, text := range all {
