@@ -94,7 +94,7 @@ func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
 	switch {
 	case errors.Is(err, errGone):
 		return Result{}, r.forget(ctx)
-	case err == nil, db.ErrLost(err), ctx.Err() != nil: // the last two: another worker continues, or it was cancelled
+	case err == nil, db.LeaseLost(err), ctx.Err() != nil: // the last two: another worker continues, or it was cancelled
 		return result, err
 	}
 	if fault.Is(err, fault.Unauthorized) { // a retry does not change it

@@ -333,7 +333,7 @@ func TestLargeExport(t *testing.T) {
 	if err := r.run(id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); !db.ErrLost(err) {
+	if _, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); !db.LeaseLost(err) {
 		t.Errorf("the first worker: %v", err)
 	}
 	if read(id) != first {

@@ -224,7 +224,7 @@ func TestStopAndGoOn(t *testing.T) {
 	h := r.held(s.TaskID)
 	r.DB.Exec(t, "update task set lease_epoch = 2 where id = $1", s.TaskID)
 	before := r.stored()
-	if out, err := r.cleaner.Clean(db.In(t.Context(), h.Scope()), h); !db.ErrLost(err) || !slices.Equal(r.stored(), before) {
+	if out, err := r.cleaner.Clean(db.In(t.Context(), h.Scope()), h); !db.LeaseLost(err) || !slices.Equal(r.stored(), before) {
 		t.Errorf("without the task: %v, %v", out, err)
 	}
 	h.Epoch = 2

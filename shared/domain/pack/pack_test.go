@@ -385,7 +385,7 @@ func TestPackThatCannotBeNamed(t *testing.T) {
 			})
 			res, err := r.pack()
 			r.s3.Counter.Meddle(nil)
-			if res.Pages != 0 || db.ErrLost(err) != c.lost || (err != nil) != c.lost {
+			if res.Pages != 0 || db.LeaseLost(err) != c.lost || (err != nil) != c.lost {
 				t.Errorf("%+v, %v", res, err)
 			}
 			if left := r.objects(); (len(left) == 1) != c.stays || len(left) > 1 {

@@ -170,7 +170,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	held := db.In(context.Background(), db.Task{Tenant: s.One, ID: child, Epoch: 1})
-	if err := s.DB.App.Enter(held); !db.ErrLost(err) {
+	if err := s.DB.App.Enter(held); !db.LeaseLost(err) {
 		t.Errorf("the worker of a cancelled child may still write: %v", err)
 	}
 	for _, id := range []uuid.UUID{scan, finished, failed} {
@@ -243,7 +243,7 @@ func TestCancelBesideWorkers(t *testing.T) {
 			if err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent}, &id); err != nil {
 				t.Error(err)
 			}
-			if err := s.DB.App.Run(held, &b); err != nil && !db.ErrLost(err) {
+			if err := s.DB.App.Run(held, &b); err != nil && !db.LeaseLost(err) {
 				t.Errorf("add a child: %v", err)
 			}
 		})

@@ -215,7 +215,7 @@ func TestAPausedWorkerIsFencedOff(t *testing.T) {
 	}
 	// Later writes of the first worker have no effect, and its end is not recorded.
 	_, err = db.Exec(db.In(ctx, first[0].Scope()), d.App, "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/late', 'x')")
-	if !db.ErrLost(err) {
+	if !db.LeaseLost(err) {
 		t.Errorf("a late write: %v", err)
 	}
 	if states, err := finish(ctx, d.System, first[0], nil, nil, nil); err != nil || len(states) != 0 {

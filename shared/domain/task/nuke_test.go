@@ -36,7 +36,7 @@ func TestNuke(t *testing.T) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	for _, id := range []uuid.UUID{scan, child} {
-		if err := s.DB.App.Enter(db.In(context.Background(), db.Task{Tenant: s.One, ID: id, Epoch: 1})); !db.ErrLost(err) {
+		if err := s.DB.App.Enter(db.In(context.Background(), db.Task{Tenant: s.One, ID: id, Epoch: 1})); !db.LeaseLost(err) {
 			t.Errorf("the worker of a deleted task may still write: %v", err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNukeBesideWorkers(t *testing.T) {
 				if err := task.Add(&b, task.Spec{Type: task.AnalyzeBooks, ParentID: &parent}, &id); err != nil {
 					t.Error(err)
 				}
-				if err := s.DB.App.Run(held, &b); err != nil && !db.ErrLost(err) {
+				if err := s.DB.App.Run(held, &b); err != nil && !db.LeaseLost(err) {
 					t.Errorf("add a child: %v", err)
 				}
 			})

@@ -120,7 +120,7 @@ func (r *Runner) run(ctx context.Context, h Held) error {
 func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result any, err, cause error) error {
 	var p *paused
 	switch {
-	case errors.Is(cause, errLost) || db.ErrLost(err):
+	case errors.Is(cause, errLost) || db.LeaseLost(err):
 		log.Info("task cancelled")
 		return r.tellCancelled(ctx, h)
 	case errors.As(err, &p):

@@ -34,7 +34,7 @@ func TestUnlock(t *testing.T) {
 	}
 	late := func(when string) {
 		t.Helper()
-		if err := s.DB.App.Enter(held); !db.ErrLost(err) {
+		if err := s.DB.App.Enter(held); !db.LeaseLost(err) {
 			t.Errorf("%s its worker may still write: %v", when, err)
 		}
 		var ended int

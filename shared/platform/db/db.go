@@ -298,8 +298,8 @@ func unavailable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The database is not reachable at the moment; try again shortly").After(2 * time.Second)
 }
 
-// ErrLost reports whether the worker's task was cancelled or taken over. The worker must then stop without writing.
-func ErrLost(err error) bool {
+// LeaseLost reports whether the worker's task was cancelled or taken over. The worker must then stop without writing.
+func LeaseLost(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "LB410"
 }

@@ -16,7 +16,7 @@ func (t Tenant) Enter(b *pgx.Batch) {
 
 func (t Tenant) TenantID() uuid.UUID { return uuid.UUID(t) }
 
-// Task is the scope of a worker that holds a task. Entering fails (see ErrLost) once the lease is lost.
+// Task is the scope of a worker that holds a task. Entering fails (see LeaseLost) once the lease is lost.
 type Task struct {
 	Tenant uuid.UUID
 	ID     uuid.UUID

@@ -65,7 +65,7 @@ func (s *run) gather(ctx context.Context, n int) error {
 	var gathered bool
 	db.Value(&b, &gathered, "select app.gather_statistics($1)", s.written)
 	if err := s.Database.Run(ctx, &b); err != nil {
-		if ctx.Err() != nil || db.ErrLost(err) {
+		if ctx.Err() != nil || db.LeaseLost(err) {
 			return err
 		}
 		slog.Warn("cannot gather table statistics; the scan may be slow until autovacuum does", "library", s.library.ID, "error", err)
