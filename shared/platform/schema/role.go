@@ -84,7 +84,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 		}
 		// The same sort order everywhere. From Postgres 17 on it does not depend on the machine.
 		locale := "locale 'C.UTF-8'"
-		if v17, err := Exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000 and $1 <> ''", name); err != nil {
+		if v17, err := Exists(ctx, conn, "select current_setting('server_version_num')::int >= 170000"); err != nil {
 			return err
 		} else if v17 {
 			locale = "locale_provider builtin builtin_locale 'C.UTF-8' locale 'C'"
@@ -104,9 +104,9 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn, roles []*url.URL) error
 	return nil
 }
 
-// Exists runs a query with one name and returns the boolean that it selects.
-func Exists(ctx context.Context, conn *pgx.Conn, query, name string) (there bool, err error) {
-	err = conn.QueryRow(ctx, query, name).Scan(&there)
+// Exists returns the boolean that the query selects.
+func Exists(ctx context.Context, conn *pgx.Conn, query string, args ...any) (there bool, err error) {
+	err = conn.QueryRow(ctx, query, args...).Scan(&there)
 	return there, err
 }
 
