@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/events/redistest"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
@@ -171,7 +172,7 @@ func (e *early) expect() {
 func TestWhatBeganOnAnOldGenerationIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	e := newEarly(t)
-	key := generations(e.caller.Tenant)[0]
+	key := events.GenerationKey(e.caller.Tenant)
 	for n, c := range []struct {
 		path, body string
 		began      int32

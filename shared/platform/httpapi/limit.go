@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
@@ -70,7 +71,7 @@ func (a *API) count(ctx context.Context, c counting) ratelimit.Result {
 	if a.limiter == nil {
 		return ratelimit.Result{Allowed: true}
 	}
-	return a.limiter.Take(ctx, c.bucket, generations(c.tenant), c.all)
+	return a.limiter.Take(ctx, c.bucket, []string{events.GenerationKey(c.tenant), events.BooksKey(c.tenant)}, c.all)
 }
 
 // passes sets the rate limit headers. If the request exceeds the limit, it responds with 429 and returns false.
@@ -131,13 +132,6 @@ func TakeLookup(ctx context.Context) error {
 	}
 	tellLimit(req.header, res)
 	return fault.New(fault.TooManyRequests, "Too many requests for different host names; wait and try again").After(max(res.RetryAfter, time.Second))
-}
-
-// generations returns the Redis keys of the tenant's access generation and of its books' locations, which package
-// events sets.
-func generations(tenant uuid.UUID) []string {
-	access := "lb:{" + tenant.String() + "}:gen"
-	return []string{access, access + ":books"}
 }
 
 // network returns the key for counting an address: the /64 of an IPv6 address, because a client can use all of it.

@@ -1,0 +1,3 @@
+package events
+
+func (c Config) WithDefaults() Config { return c.withDefaults() }
