@@ -133,7 +133,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	}
 	defer d.Close()
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // crypto/rand.Read never returns an error: it crashes the program instead
+	_, _ = rand.Read(secret)
 	var id uuid.UUID
 	err = d.Pool().QueryRow(ctx, `insert into tenant (id, name, secret) values ($1, $2, $3)
 		on conflict (name) do update set name = excluded.name returning id`, uuid.Must(uuid.NewV7()), tenant.Default, secret).Scan(&id)

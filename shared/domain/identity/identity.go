@@ -66,7 +66,7 @@ type External interface {
 func New(d *db.DB, tokens *auth.Tokens) *Identifier {
 	key := sync.OnceValue(func() []byte {
 		key := make([]byte, 32)
-		_, _ = rand.Read(key) // crypto/rand.Read never fails (it ends the program instead)
+		_, _ = rand.Read(key)
 		return key
 	})
 	return &Identifier{database: d, tokens: tokens, key: key, known: map[[sha256.Size]byte]known{}}

@@ -120,7 +120,7 @@ func (i Create) first() (*Admin, *account.New, error) {
 
 func newSecret() []byte {
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // crypto/rand.Read never fails (it ends the program instead)
+	_, _ = rand.Read(secret)
 	return secret
 }
 

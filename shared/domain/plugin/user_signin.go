@@ -53,7 +53,7 @@ func (s *service) signInRoutes(a *httpapi.API) {
 // secretText returns a random secret.
 func secretText() string {
 	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails (it ends the program instead)
+	_, _ = rand.Read(b[:])
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 

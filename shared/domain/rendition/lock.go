@@ -3,7 +3,6 @@ package rendition
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"log/slog"
 	"time"
 
@@ -23,9 +22,7 @@ var unlock = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then retu
 // holds it; that counts as a second request for the object, so that it is stored. Without Redis nobody waits.
 func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited func()) (release func()) {
 	name := "lb:{" + tenant.String() + "}:render:" + short(key)
-	random := make([]byte, 12)
-	_, _ = rand.Read(random) // crypto/rand.Read never fails (it ends the program instead)
-	mine := hex.EncodeToString(random)
+	mine := rand.Text()
 	free := func() {
 		if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
 			slog.Warn("cannot release the lock of a rendition; it expires", "error", err)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -44,7 +45,7 @@ func headAsGet(next http.Handler) http.Handler {
 func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ww := &writer{ResponseWriter: w, empty: r.ContentLength == 0}
-		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), newRequestID()), header: ww.Header(),
+		req := &request{client: r.Context(), id: cmp.Or(requestid.Of(r.Context()), rand.Text()), header: ww.Header(),
 			out: ww, started: time.Now(), userAgent: cut.Bytes(r.UserAgent(), 512),
 			device: cut.Bytes(r.Header.Get("X-Codex-Device-Id"), 128)}
 		req.clientIP = hops.Client(r, a.config.TrustedProxies)

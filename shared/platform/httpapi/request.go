@@ -3,8 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io"
 	"log/slog"
@@ -157,9 +155,3 @@ func Secure(ctx context.Context) bool { return requestOf(ctx).url.Scheme == "htt
 
 // inTenant returns a context in the request's tenant without a user, for sign-in and set-up.
 func inTenant(ctx context.Context) context.Context { return db.In(ctx, db.Tenant(TenantOf(ctx).ID)) }
-
-func newRequestID() string {
-	b := make([]byte, 12)
-	_, _ = rand.Read(b) // crypto/rand.Read never returns an error: it crashes the program instead
-	return hex.EncodeToString(b)
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"mime"
@@ -114,8 +113,6 @@ func compose(from *mail.Address, to string, m Message, now time.Time) ([]byte, e
 	if strings.ContainsAny(m.Subject, "\r\n\x00") {
 		return nil, fmt.Errorf("mail subject %q contains a line break", m.Subject)
 	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // crypto/rand.Read never returns an error: it crashes the program instead
 	_, domain, _ := strings.Cut(from.Address, "@")
 	var b bytes.Buffer
 	for _, h := range [][2]string{
@@ -123,7 +120,7 @@ func compose(from *mail.Address, to string, m Message, now time.Time) ([]byte, e
 		{"To", (&mail.Address{Address: to}).String()},
 		{"Subject", mime.QEncoding.Encode("utf-8", m.Subject)},
 		{"Date", now.Format(time.RFC1123Z)},
-		{"Message-ID", "<" + hex.EncodeToString(id) + "@" + domain + ">"},
+		{"Message-ID", "<" + rand.Text() + "@" + domain + ">"},
 		{"Auto-Submitted", "auto-generated"},
 		{"MIME-Version", "1.0"},
 		{"Content-Type", "text/plain; charset=utf-8"},
