@@ -110,8 +110,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 				return nil, err
 			}
 			if !c.Expires.IsZero() {
-				utc := c.Expires.UTC()
-				ends = &utc
+				ends = new(c.Expires.UTC())
 			}
 			permissions := slices.Sorted(slices.Values(c.Permissions))
 			if !c.Limited {

@@ -67,8 +67,7 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		if err := fault.InvalidFields(checkPassword(in.Password.Or(""))); err != nil {
 			return nil, err
 		}
-		hash := auth.HashPassword(*in.Password.Value)
-		passwordHash = &hash
+		passwordHash = new(auth.HashPassword(*in.Password.Value))
 	}
 	var stored *User
 	err := s.database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
@@ -115,8 +114,7 @@ func (in UserUpdate) claim(ctx context.Context, was, next User) *bool {
 	readdressed := next.Email != was.Email
 	knows := in.Password.Set && !admin && was.ID != auth.CallerOf(ctx).AccountID
 	if readdressed && !admin || decided || knows || enabled && admin {
-		merely := !admin || decided && !enabled
-		return &merely
+		return new(!admin || decided && !enabled)
 	}
 	return nil
 }

@@ -53,12 +53,10 @@ func adjacent(ctx context.Context, d *db.DB, id uuid.UUID) (*Adjacent, error) {
 	}
 	var out Adjacent
 	for _, r := range prev {
-		found := r.book()
-		out.Prev = &found
+		out.Prev = new(r.book())
 	}
 	for _, r := range next {
-		found := r.book()
-		out.Next = &found
+		out.Next = new(r.book())
 	}
 	return &out, nil
 }

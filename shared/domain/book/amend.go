@@ -340,8 +340,7 @@ func mapped(text *string, f func(string) string) *string {
 	if text == nil {
 		return nil
 	}
-	out := f(*text)
-	return &out
+	return new(f(*text))
 }
 
 // SortTitle returns the SQL equivalent of naming.SortTitle for a stored title.

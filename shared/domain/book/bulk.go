@@ -53,8 +53,7 @@ func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 // BulkLockSchema is the schema of an object with a list of ids, and a nullable boolean per name.
 func BulkLockSchema(ids string, names []string) *huma.Schema {
 	s := LockChangeSchema(names)
-	most := maxBulk
-	s.Properties[ids] = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "uuid"}, MaxItems: &most,
+	s.Properties[ids] = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "uuid"}, MaxItems: new(maxBulk),
 		Description: "Unknown ids are ignored"}
 	s.Required = []string{ids}
 	return s

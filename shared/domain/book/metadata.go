@@ -153,8 +153,7 @@ func (r *metadataRow) metadata() (*Metadata, error) {
 	} {
 		*c.list = namesOf(m.Authors, c.role)
 		if len(*c.list) > 0 {
-			joined := strings.Join(*c.list, ", ")
-			*c.text = &joined
+			*c.text = new(strings.Join(*c.list, ", "))
 		}
 	}
 	return &m, nil

@@ -83,8 +83,7 @@ func show[T any](as func(row) T) func(*row, error) (*T, error) {
 		if err != nil {
 			return nil, err
 		}
-		out := as(*r)
-		return &out, nil
+		return new(as(*r)), nil
 	}
 }
 

@@ -77,8 +77,7 @@ func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, i
 			return nil, err
 		}
 		tell(ctx, r.OwnerID, c)
-		out := show(r)
-		return &out, nil
+		return new(show(r)), nil
 	}
 	gone := func(ctx context.Context, id uuid.UUID, c *changed, err error) (*httpapi.None, error) {
 		if err == nil {

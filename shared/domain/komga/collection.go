@@ -156,8 +156,7 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 		if row == nil {
 			return nil, fault.Missing("List")
 		}
-		out := as(*row)
-		return &out, nil
+		return new(as(*row)), nil
 	}
 	httpapi.Register(a, operation("GET", "/v1/"+k.path+"/"+wantedID, "GetWanted"+k.id, "Get the caller's want-to-read list; not found if it is empty", k.permission),
 		func(ctx context.Context, _ *At) (*T, error) { return single(ctx, wantedID) })
@@ -275,7 +274,6 @@ func having[T any](a *httpapi.API, d *db.DB, k kind, path, id, summary, what, ex
 			if !there {
 				return nil, fault.Missing(what)
 			}
-			out := shown(rows, as)
-			return &out, nil
+			return new(shown(rows, as)), nil
 		})
 }

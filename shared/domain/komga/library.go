@@ -98,7 +98,6 @@ func libraries(a *httpapi.API, d *db.DB) {
 			if row == nil {
 				return nil, fault.Missing("Library")
 			}
-			out := row.library()
-			return &out, nil
+			return new(row.library()), nil
 		})
 }

@@ -133,8 +133,7 @@ func (p *NewPlace) store(ctx context.Context, d *db.DB) error {
 	switch number := wholeNumber.MatchString(text); {
 	case number && !ebook: // in an e-book, page numbers are KOReader's own
 		n, _ := strconv.Atoi(text) // at most nine digits
-		page := int32(n)
-		t.Page = &page
+		t.Page = new(int32(n))
 	case !number && ebook:
 		if t.Locator, err = found.locator(text, p.Percentage); err != nil {
 			return err
@@ -175,8 +174,7 @@ func (k *book) locator(text string, percentage float64) (*string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := string(data)
-	return &out, nil
+	return new(string(data)), nil
 }
 
 // told returns a position in KOReader's format: its own text if stored, else the document, else the page.

@@ -33,8 +33,7 @@ func CheckTitleRules(field string, rules []TitleRule) []fault.Field {
 	for i := range rules {
 		r := &rules[i]
 		if r.Enabled == nil {
-			on := true
-			r.Enabled = &on
+			r.Enabled = new(true)
 		}
 		at := fmt.Sprintf("%s[%d]", field, i)
 		if r.Pattern == "" || len(r.Pattern) > maxPattern {

@@ -160,6 +160,5 @@ func average(sum, n int64) *float64 {
 	if n == 0 {
 		return nil
 	}
-	a := float64(sum) / float64(n)
-	return &a
+	return new(float64(sum) / float64(n))
 }

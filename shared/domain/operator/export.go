@@ -95,8 +95,7 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	if err := o.Media.PutFile(ctx, o.Bucket, out.Object, "application/zip", f); err != nil {
 		return nil, err
 	}
-	expires := time.Now().Add(urlLife).UTC()
-	out.ExpiresAt = &expires
+	out.ExpiresAt = new(time.Now().Add(urlLife).UTC())
 	out.URL, err = o.Media.PresignGet(ctx, o.Bucket, out.Object, urlLife)
 	return out, err
 }

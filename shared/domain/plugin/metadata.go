@@ -161,8 +161,7 @@ func whole(n *float64, from, to int32) (*int32, string) {
 	if *n != math.Trunc(*n) || *n < float64(from) || *n > float64(to) {
 		return nil, unusable
 	}
-	out := int32(*n)
-	return &out, ""
+	return new(int32(*n)), ""
 }
 
 // fraction returns a number within bounds, else nil and the reason.

@@ -114,8 +114,7 @@ func (s *readSeries) entry(books []readBook, host hostConfig, detailed bool) *sy
 	if host.SyncRatings {
 		out.Score = s.Rating
 		if s.Notes != nil {
-			notes := clipTo(*s.Notes, maxNotes)
-			out.Notes = &notes
+			out.Notes = new(clipTo(*s.Notes, maxNotes))
 		}
 	}
 	return out
@@ -177,8 +176,7 @@ func (h *hostConfig) upTo(books []readBook) (volume, chapter *float64) {
 		if !h.counts(&b) {
 			break
 		}
-		whole := math.Floor(*b.Chapter)
-		chapter = &whole
+		chapter = new(math.Floor(*b.Chapter))
 	}
 	return volume, chapter
 }

@@ -263,8 +263,7 @@ func (r *Runner) token(ctx context.Context, p *runnable, form url.Values) (*toke
 	}
 	out := &tokens{Access: got.AccessToken, Refresh: got.RefreshToken}
 	if seconds, err := got.ExpiresIn.Int64(); err == nil && seconds > 0 {
-		at := time.Now().Add(time.Duration(min(seconds, 10*365*24*3600)) * time.Second)
-		out.Expires = &at
+		out.Expires = new(time.Now().Add(time.Duration(min(seconds, 10*365*24*3600)) * time.Second))
 	}
 	return out, nil
 }

@@ -113,8 +113,7 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 		return out, nil
 	}
 	if err := p.ready(); err != nil {
-		text := err.Error()
-		out.LiveError = &text
+		out.LiveError = new(err.Error())
 		return out, nil
 	}
 	var told struct{ ExternalCount, PendingPush, PendingPull, Conflicts *int32 }
@@ -180,8 +179,7 @@ func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 // skip returns why a sync was not started, or not continued: the plugin was disabled or lost the user's credentials
 // since the task was added.
 func (r *Runner) skip(ctx context.Context, p *runnable, out *SyncResult) (any, error) {
-	why := p.unreadiness()
-	out.PluginID, out.UserID, out.SkippedReason = p.ID, p.mine.Account, &why
+	out.PluginID, out.UserID, out.SkippedReason = p.ID, p.mine.Account, new(p.unreadiness())
 	data, err := json.Marshal(out)
 	if err != nil {
 		return nil, err
@@ -269,6 +267,5 @@ func inResult(err error) (*string, error) {
 	if !errors.As(err, &no) {
 		return nil, err
 	}
-	text := no.Error()
-	return &text, nil
+	return new(no.Error()), nil
 }

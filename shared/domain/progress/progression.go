@@ -66,8 +66,7 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 	if err != nil {
 		return err
 	}
-	locator := string(p.Locator)
-	t := Told{Percentage: at, Locator: &locator, Device: device(ctx), At: p.Modified}
+	t := Told{Percentage: at, Locator: new(string(p.Locator)), Device: device(ctx), At: p.Modified}
 	if p.Device != nil {
 		if told := cut.Storable(p.Device.ID); told != "" {
 			t.Device = told
@@ -107,8 +106,7 @@ func later(than, device string) string {
 // stored. Future times count as now; so does a time that is accepted although a later session exists.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
-		at := within(*t.At)
-		t.At = &at
+		t.At = new(within(*t.At))
 	}
 	return orHeir(ctx, d, id, func(id uuid.UUID) error { return tell(ctx, d, id, t) })
 }

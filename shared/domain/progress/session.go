@@ -65,8 +65,7 @@ func (s *Session) UnmarshalJSON(data []byte) error {
 		s.DeviceID = cut.Chars(*id, maxDevice)
 	}
 	if name := text(in["deviceName"]); name != nil {
-		short := cut.Chars(*name, maxDeviceName)
-		s.DeviceName = &short
+		s.DeviceName = new(cut.Chars(*name, maxDeviceName))
 	}
 	if locator := text(in["r2Progression"]); locator != nil && utf8.RuneCountInString(*locator) <= maxLocator && object(*locator) != nil {
 		s.Locator = locator

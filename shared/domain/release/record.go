@@ -378,8 +378,7 @@ func (r *Result) failure() *string {
 	if r.UpstreamStatus == nil || *r.UpstreamStatus < 400 {
 		return nil
 	}
-	out := fmt.Sprintf("The source answers with status %.0f", min(*r.UpstreamStatus, 999))
-	return &out
+	return new(fmt.Sprintf("The source answers with status %.0f", min(*r.UpstreamStatus, 999)))
 }
 
 // note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the

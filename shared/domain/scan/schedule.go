@@ -47,8 +47,7 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 		if err != nil {
 			return nil, err
 		}
-		next := times.Next(now)
-		return &next, nil
+		return new(times.Next(now)), nil
 	})
 	return started, errors.Join(moved, err)
 }

@@ -340,6 +340,5 @@ func changeLocks(ctx context.Context, d *db.DB, id uuid.UUID, changes LockChange
 	if row == nil {
 		return nil, fault.Missing("Series")
 	}
-	out := Locks(book.LockSet(lockNames, row.Locks))
-	return &out, nil
+	return new(Locks(book.LockSet(lockNames, row.Locks))), nil
 }

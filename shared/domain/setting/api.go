@@ -82,8 +82,7 @@ func (h *handlers) get(ctx context.Context, in *KeyInput) (*Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := d.from(records, since)
-	return &s, nil
+	return new(d.from(records, since)), nil
 }
 
 func (h *handlers) update(ctx context.Context, in *struct {
@@ -106,8 +105,7 @@ func (h *handlers) reset(ctx context.Context, in *KeyInput) (*Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	reason := "Reset to default"
-	return h.one(ctx, write{d, d.Default}, &reason)
+	return h.one(ctx, write{d, d.Default}, new("Reset to default"))
 }
 
 func (h *handlers) one(ctx context.Context, w write, reason *string) (*Setting, error) {

@@ -71,8 +71,7 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Task, error) {
 	if err != nil || row == nil {
 		return nil, err
 	}
-	t := row.task()
-	return &t, nil
+	return new(row.task()), nil
 }
 
 // TypeStats counts tasks by status. A running task whose lease has expired counts as stale, not running.

@@ -140,8 +140,7 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 	if err != nil {
 		said := errUnexpected // an internal error may name hosts, paths and statements
 		_ = errors.As(err, &said)
-		text := fault.Line(said.Message)
-		failure = &text
+		failure = new(fault.Line(said.Message))
 		if !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			wait := time.Duration(1<<min(h.Attempts, 6)) * 15 * time.Second
 			if errors.Is(cause, ErrTime) {
@@ -205,8 +204,7 @@ func progressEvent(h Held, status string, failure *string) events.Event {
 	e := progress(h, status)
 	e.Error = failure
 	if status != Running && status != Pending {
-		now := time.Now().UTC()
-		e.CompletedAt = &now
+		e.CompletedAt = new(time.Now().UTC())
 	}
 	return Progressed(e)
 }

@@ -44,8 +44,6 @@ type shape struct {
 	dirOff  *uint64
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func deflate(b []byte) []byte {
 	var out bytes.Buffer
 	w, _ := flate.NewWriter(&out, flate.BestCompression)

@@ -23,7 +23,7 @@ func TestReadDirectoryShapes(t *testing.T) {
 	t.Parallel()
 	fake := "PK\x05\x06 fake end record "
 	// A fake end record that claims the two entries of the true directory, but at another place.
-	lying := string(build(shape{count: ptr(uint64(2)), dirSize: ptr(uint64(102))}))
+	lying := string(build(shape{count: new(uint64(2)), dirSize: new(uint64(102))}))
 	descriptors := []part{{name: "1.jpg", data: textA, descriptor: true}, {name: "2.jpg", data: textB, deflate: true, descriptor: true}}
 	z64 := []part{{name: "1.jpg", data: textA, zip64: true}, {name: "2.jpg", data: textB, deflate: true, zip64: true, descriptor: true}}
 	tests := map[string][]byte{
@@ -82,30 +82,30 @@ func TestReadDirectoryErrors(t *testing.T) {
 		"cut in the data":          {plain[:200], Truncated},
 		"cut in the directory":     {plain[:len(plain)-30], Truncated},
 		"cut, large":               {append(bytes.Clone(plain[:200]), make([]byte, 200000)...), Truncated},
-		"30,000 entries":           {build(shape{count: ptr(uint64(30000))}, many...), TooLarge},
-		"2^63 entries":             {build(shape{zip64: true, count: ptr(uint64(1 << 63))}, many...), TooLarge},
-		"count too high":           {build(shape{count: ptr(uint64(1001))}, many...), Corrupt},
-		"count too low":            {build(shape{count: ptr(uint64(999))}, many...), Corrupt},
-		"count cannot fit":         {build(shape{count: ptr(uint64(19999))}, two()...), Corrupt},
-		"directory too large":      {build(shape{zip64: true, dirSize: ptr(uint64(9 << 20))}, two()...), TooLarge},
-		"directory past the end":   {build(shape{dirOff: ptr(uint64(1 << 31))}, two()...), Corrupt},
-		"directory of 2^64 bytes":  {build(shape{zip64: true, dirSize: ptr(uint64(math.MaxUint64))}, two()...), TooLarge},
-		"directory at 2^64":        {build(shape{zip64: true, dirOff: ptr(uint64(math.MaxUint64))}, two()...), Corrupt},
-		"directory before file":    {build(shape{dirSize: ptr(uint64(5000))}, two()...), Corrupt},
-		"directory shifted":        {build(shape{dirSize: ptr(uint64(101))}, two()...), Corrupt},
-		"entry past the end":       {build(shape{}, part{name: "1.jpg", data: textA, offset: ptr(uint64(1 << 30))}), Corrupt},
-		"entry at 2^64":            {build(shape{}, part{name: "1.jpg", data: textA, zip64: true, offset: ptr(uint64(math.MaxUint64))}), Corrupt},
-		"entry of 2^64 bytes":      {build(shape{}, part{name: "1.jpg", data: textA, zip64: true, size: ptr(uint64(math.MaxUint64))}), Corrupt},
-		"entries of 2^62 bytes":    {build(shape{}, part{name: "1.txt", deflate: true, zip64: true, size: ptr(uint64(1 << 62))}, part{name: "2.txt", deflate: true, zip64: true, size: ptr(uint64(1 << 62))}), TooLarge},
-		"compressed past the end":  {build(shape{}, part{name: "1.jpg", deflate: true, compressed: ptr(uint64(1 << 30))}), Corrupt},
-		"zip64 sizes missing":      {build(shape{}, part{name: "1.jpg", size: ptr(uint64(math.MaxUint32))}), Corrupt},
-		"stored sizes differ":      {build(shape{}, part{name: "1.jpg", data: textA, size: ptr(uint64(99))}), Corrupt},
-		"page of 65 MiB":           {build(shape{}, part{name: "1.jpg", data: textA, deflate: true, size: ptr(uint64(65 << 20))}), TooLarge},
-		"ratio":                    {build(shape{}, part{name: "1.txt", data: textA, deflate: true, size: ptr(uint64(70 << 20))}), TooLarge},
-		"total":                    {build(shape{}, part{name: "1.txt", data: textA, deflate: true, zip64: true, size: ptr(uint64(5 << 30))}), TooLarge},
+		"30,000 entries":           {build(shape{count: new(uint64(30000))}, many...), TooLarge},
+		"2^63 entries":             {build(shape{zip64: true, count: new(uint64(1 << 63))}, many...), TooLarge},
+		"count too high":           {build(shape{count: new(uint64(1001))}, many...), Corrupt},
+		"count too low":            {build(shape{count: new(uint64(999))}, many...), Corrupt},
+		"count cannot fit":         {build(shape{count: new(uint64(19999))}, two()...), Corrupt},
+		"directory too large":      {build(shape{zip64: true, dirSize: new(uint64(9 << 20))}, two()...), TooLarge},
+		"directory past the end":   {build(shape{dirOff: new(uint64(1 << 31))}, two()...), Corrupt},
+		"directory of 2^64 bytes":  {build(shape{zip64: true, dirSize: new(uint64(math.MaxUint64))}, two()...), TooLarge},
+		"directory at 2^64":        {build(shape{zip64: true, dirOff: new(uint64(math.MaxUint64))}, two()...), Corrupt},
+		"directory before file":    {build(shape{dirSize: new(uint64(5000))}, two()...), Corrupt},
+		"directory shifted":        {build(shape{dirSize: new(uint64(101))}, two()...), Corrupt},
+		"entry past the end":       {build(shape{}, part{name: "1.jpg", data: textA, offset: new(uint64(1 << 30))}), Corrupt},
+		"entry at 2^64":            {build(shape{}, part{name: "1.jpg", data: textA, zip64: true, offset: new(uint64(math.MaxUint64))}), Corrupt},
+		"entry of 2^64 bytes":      {build(shape{}, part{name: "1.jpg", data: textA, zip64: true, size: new(uint64(math.MaxUint64))}), Corrupt},
+		"entries of 2^62 bytes":    {build(shape{}, part{name: "1.txt", deflate: true, zip64: true, size: new(uint64(1 << 62))}, part{name: "2.txt", deflate: true, zip64: true, size: new(uint64(1 << 62))}), TooLarge},
+		"compressed past the end":  {build(shape{}, part{name: "1.jpg", deflate: true, compressed: new(uint64(1 << 30))}), Corrupt},
+		"zip64 sizes missing":      {build(shape{}, part{name: "1.jpg", size: new(uint64(math.MaxUint32))}), Corrupt},
+		"stored sizes differ":      {build(shape{}, part{name: "1.jpg", data: textA, size: new(uint64(99))}), Corrupt},
+		"page of 65 MiB":           {build(shape{}, part{name: "1.jpg", data: textA, deflate: true, size: new(uint64(65 << 20))}), TooLarge},
+		"ratio":                    {build(shape{}, part{name: "1.txt", data: textA, deflate: true, size: new(uint64(70 << 20))}), TooLarge},
+		"total":                    {build(shape{}, part{name: "1.txt", data: textA, deflate: true, zip64: true, size: new(uint64(5 << 30))}), TooLarge},
 		"name of 64 KB":            {build(shape{}, part{name: strings.Repeat("n", 65000) + ".jpg"}), TooLarge},
-		"same entry twice":         {build(shape{}, part{name: "1.jpg", data: textA}, part{name: "2.jpg", data: textA, offset: ptr(uint64(0))}), Corrupt},
-		"entries overlap":          {build(shape{}, part{name: "1.jpg", data: textA, deflate: true, compressed: ptr(uint64(80))}, part{name: "2.jpg", data: textA}), Corrupt},
+		"same entry twice":         {build(shape{}, part{name: "1.jpg", data: textA}, part{name: "2.jpg", data: textA, offset: new(uint64(0))}), Corrupt},
+		"entries overlap":          {build(shape{}, part{name: "1.jpg", data: textA, deflate: true, compressed: new(uint64(80))}, part{name: "2.jpg", data: textA}), Corrupt},
 		"masked directory":         {build(shape{}, part{name: "1.jpg", flags: 1 << 13}), Encrypted},
 		"inside another, cut":      {build(shape{prefix: []byte("PK\x03\x04"), suffix: []byte("more")}, two()...), Truncated},
 		"end in the middle of RAR": {append([]byte("Rar!\x1a\x07\x00PK\x05\x06"), bytes.Repeat([]byte{0xff}, 100)...), NotArchive},
@@ -245,7 +245,7 @@ func TestHostileMemory(t *testing.T) {
 	for i := range many {
 		many[i] = part{name: fmt.Sprintf("%d.jpg", i)}
 	}
-	fakes := strings.Repeat(string(build(shape{count: ptr(uint64(19_999)), dirSize: ptr(uint64(1 << 20))})), 2900)
+	fakes := strings.Repeat(string(build(shape{count: new(uint64(19_999)), dirSize: new(uint64(1 << 20))})), 2900)
 	for name, b := range map[string][]byte{
 		"most entries": build(shape{}, many...),
 		"fake ends":    build(shape{comment: fakes, prefix: make([]byte, 2<<20)}, many...),

@@ -98,7 +98,7 @@ func TestZstandard(t *testing.T) {
 	packed := zstdEntry(t, zeros, 1<<20)
 	for _, method := range []uint16{Zstd, OldZstd} {
 		size, n := uint64(len(zeros)), uint64(len(packed))
-		b := build(shape{}, part{name: "1.bmp", data: packed, method: method, size: &size, compressed: &n, crc: ptr(crcOf(zeros))})
+		b := build(shape{}, part{name: "1.bmp", data: packed, method: method, size: &size, compressed: &n, crc: new(crcOf(zeros))})
 		if got, err := content(b, mustRead(t, b).Entries[0]); err != nil || !bytes.Equal(got, zeros) {
 			t.Errorf("method %d: %d bytes, %v", method, len(got), err)
 		}
@@ -134,7 +134,7 @@ func TestDictionariesAreLimited(t *testing.T) {
 		"xz":        {XZ, []byte("\xfd7zXZ\x00\x00\x04\x00\x00\x00\x00\x02\x00\x21\x01\x28\x00\x00\x00\x00\x00\x00\x00"), false},
 	} {
 		size, n := uint64(len(big)), uint64(len(c.data))
-		b := build(shape{}, part{name: "1.bmp", data: c.data, method: c.method, size: &size, compressed: &n, crc: ptr(crcOf(big))})
+		b := build(shape{}, part{name: "1.bmp", data: c.data, method: c.method, size: &size, compressed: &n, crc: new(crcOf(big))})
 		e := mustRead(t, b).Entries[0]
 		r, err := e.Open(section(b, e), lim)
 		if err == nil {

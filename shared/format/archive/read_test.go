@@ -15,10 +15,10 @@ func TestOpenChecksContent(t *testing.T) {
 		part part
 		kind Kind
 	}{
-		"stored, wrong checksum":   {part{data: textA, crc: ptr(uint32(1))}, Corrupt},
-		"deflated, wrong checksum": {part{data: textA, deflate: true, crc: ptr(uint32(1))}, Corrupt},
-		"more than stated":         {part{data: textA, deflate: true, size: ptr(uint64(10))}, Corrupt},
-		"less than stated":         {part{data: textA, deflate: true, size: ptr(uint64(10000))}, Corrupt},
+		"stored, wrong checksum":   {part{data: textA, crc: new(uint32(1))}, Corrupt},
+		"deflated, wrong checksum": {part{data: textA, deflate: true, crc: new(uint32(1))}, Corrupt},
+		"more than stated":         {part{data: textA, deflate: true, size: new(uint64(10))}, Corrupt},
+		"less than stated":         {part{data: textA, deflate: true, size: new(uint64(10000))}, Corrupt},
 		"damaged data":             {part{data: bytes.Repeat([]byte{0xff}, 50), method: Deflated}, Corrupt},
 		"encrypted":                {part{data: textA, flags: 1}, Encrypted},
 		"no bzip2":                 {part{data: textA, method: BZip2}, Corrupt},

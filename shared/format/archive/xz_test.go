@@ -53,7 +53,7 @@ func TestDictionariesOfXZAreBounded(t *testing.T) {
 	} {
 		packed := xzStream(t, c.empty, c.property, c.plain)
 		size, n := uint64(len(c.plain)), uint64(len(packed))
-		b := build(shape{}, part{name: "1.bmp", data: packed, method: XZ, size: &size, compressed: &n, crc: ptr(crcOf(c.plain))})
+		b := build(shape{}, part{name: "1.bmp", data: packed, method: XZ, size: &size, compressed: &n, crc: new(crcOf(c.plain))})
 		e := mustRead(t, b).Entries[0]
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -14,8 +14,6 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 const complete = "\xef\xbb\xbf" + `<?xml version="1.0" encoding="utf-8"?>
 <ComicInfo xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
   <Title>Title &amp; more</Title><Series>Series</Series><Number>1½</Number><Count>12</Count><Volume>2012</Volume>
@@ -44,14 +42,14 @@ func TestParseComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Info{
-		Title: "Title & more", Series: "Series", Number: "1½", Count: ptr(12), Volume: ptr(2012),
-		AlternateSeries: "Alt", AlternateNumber: "3", AlternateCount: ptr(4), Summary: "A\nsummary", Notes: "Notes",
-		Year: ptr(2012), Month: ptr(2), Day: ptr(29), Writer: "A, B", Penciller: "C", Inker: "D", Colorist: "E",
+		Title: "Title & more", Series: "Series", Number: "1½", Count: new(12), Volume: new(2012),
+		AlternateSeries: "Alt", AlternateNumber: "3", AlternateCount: new(4), Summary: "A\nsummary", Notes: "Notes",
+		Year: new(2012), Month: new(2), Day: new(29), Writer: "A, B", Penciller: "C", Inker: "D", Colorist: "E",
 		Letterer: "F", CoverArtist: "G", Editor: "H", Translator: "I", Publisher: "P", Imprint: "Im",
 		Genre: "Comedy, Romance,, comedy", Tags: "short, webtoon", Web: "https://example.org/a javascript:alert(1) http://example.org/b",
-		PageCount: ptr(2), LanguageISO: "ja", Format: "Webtoon", BlackAndWhite: ptr(true), Manga: "YesAndRightToLeft",
+		PageCount: new(2), LanguageISO: "ja", Format: "Webtoon", BlackAndWhite: new(true), Manga: "YesAndRightToLeft",
 		Characters: "X", Teams: "T", MainCharacterOrTeam: "X", Locations: "L", ScanInformation: "Scan", StoryArc: "Arc", StoryArcNumber: "1",
-		SeriesGroup: "Group", AgeRating: "Everyone", CommunityRating: ptr(4.5), Review: "Good", GTIN: "9781234567897",
+		SeriesGroup: "Group", AgeRating: "Everyone", CommunityRating: new(4.5), Review: "Good", GTIN: "9781234567897",
 		LocalizedSeries: "Série", SeriesSort: "Series, The", TitleSort: "Title, The",
 		Pages: []Page{
 			{Image: 0, Type: "FrontCover", ImageSize: 197892, ImageWidth: 800, ImageHeight: 1200, Key: "k", Bookmark: "Start"},
@@ -93,8 +91,8 @@ func TestParseTolerates(t *testing.T) {
 			Info{Title: "T", Number: "twelve"}, 5},
 		"unknowns":        {`<ComicInfo><Year>-1</Year><Month>0</Month><Volume>-1</Volume><Manga>Unknown</Manga><BlackAndWhite>unknown</BlackAndWhite></ComicInfo>`, Info{}, 0},
 		"wrong words":     {`<ComicInfo><Manga>maybe</Manga><BlackAndWhite>grey</BlackAndWhite></ComicInfo>`, Info{}, 2},
-		"decimal year":    {`<ComicInfo><Year> 2012.0 </Year></ComicInfo>`, Info{Year: ptr(2012)}, 0},
-		"no such day":     {`<ComicInfo><Year>2013</Year><Month>2</Month><Day>29</Day></ComicInfo>`, Info{Year: ptr(2013), Month: ptr(2)}, 1},
+		"decimal year":    {`<ComicInfo><Year> 2012.0 </Year></ComicInfo>`, Info{Year: new(2012)}, 0},
+		"no such day":     {`<ComicInfo><Year>2013</Year><Month>2</Month><Day>29</Day></ComicInfo>`, Info{Year: new(2013), Month: new(2)}, 1},
 		"cut short":       {`<ComicInfo><Title>T</Title><Series>S`, Info{Title: "T", Series: "S"}, 1},
 		"cp1252":          {"<?xml version=\"1.0\" encoding=\"utf-8\"?><ComicInfo><Title>Caf\xe9 \x96 d\xe9j\xe0</Title></ComicInfo>", Info{Title: "Café – déjà"}, 0},
 		"UTF-16":          {"\xff\xfe<\x00c\x00o\x00m\x00i\x00c\x00i\x00n\x00f\x00o\x00/\x00>\x00", Info{}, 0},

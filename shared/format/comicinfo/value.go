@@ -70,8 +70,7 @@ func (i *Info) IsManga() *bool {
 	if i.Manga == "" {
 		return nil
 	}
-	is := i.Manga != "No"
-	return &is
+	return new(i.Manga != "No")
 }
 
 // List splits a comma-separated value (Writer, Genre, Tags, Characters, …) into trimmed parts, in order, without

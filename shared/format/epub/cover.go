@@ -16,8 +16,7 @@ func (b *book) findCover() error {
 			return err
 		}
 		if at >= 0 {
-			cover := b.dir.Entries[at]
-			b.pub.Cover = &cover
+			b.pub.Cover = new(b.dir.Entries[at])
 			return nil
 		}
 	}

@@ -70,8 +70,6 @@ func withOPF(metadata, manifest, spine string, more ...string) files {
 	return append(files{"mimetype", "application/epub+zip", "META-INF/container.xml", container, "OPS/p.opf", opf}, more...)
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestMetadataEPUB3(t *testing.T) {
 	t.Parallel()
 	pub, log, err := open(t, Limits{}, withOPF(`
@@ -108,7 +106,7 @@ func TestMetadataEPUB3(t *testing.T) {
 		Publisher:    "House", Language: "ja", Languages: []string{"ja", "en"}, Description: "First & line\na < b\nc",
 		Year: 2012, Month: 2, Subjects: []string{"One", "Two", "Three"},
 		Identifiers: []Identifier{{"", "urn:isbn:978-0-306-40615-7"}, {"ISBN", "0-306-40615-2"}, {"ISBN", "0-306-40615-3"}, {"", "9790306406156"}, {"", "urn:uuid:x"}},
-		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: ptr(2.5),
+		ISBNs:       []string{"9780306406157", "0306406152", "9790306406156"}, Series: "The Series", Position: new(2.5),
 		Direction: "rtl", SpineCount: 1, Warnings: []string{`OPS/p.opf: "0-306-40615-3" is not a valid ISBN`},
 	}
 	if !reflect.DeepEqual(pub, want) {
@@ -250,11 +248,11 @@ func TestFirstOfMany(t *testing.T) {
 		{title("b", "T", "main") + `<meta refines="#b" property="alternate-script">P</meta>`, Publication{Title: "T", Original: "P", Titles: []string{"T"}}},
 		{title("a", "Short", "short") + title("b", "Work", "collection"), Publication{Title: "Short", Titles: []string{"Short", "Work"}}},
 		{`<dc:title></dc:title><dc:title>T</dc:title>`, Publication{Title: "T", Titles: []string{"T"}}},
-		{`<meta property="calibre:rating">0</meta>`, Publication{Rating: ptr(0.0)}},
-		{`<meta property="calibre:rating">10</meta>`, Publication{Rating: ptr(10.0)}},
+		{`<meta property="calibre:rating">0</meta>`, Publication{Rating: new(0.0)}},
+		{`<meta property="calibre:rating">10</meta>`, Publication{Rating: new(10.0)}},
 		{`<meta property="calibre:rating">-1</meta><meta property="calibre:rating">x</meta>`, Publication{}},
-		{series("a", "Any", "", "1") + series("b", "One", "series", "2") + series("c", "Two", "series", "3"), Publication{Series: "One", Position: ptr(2.0)}},
-		{series("a", "One", "", "1") + series("b", "Two", "", "2"), Publication{Series: "One", Position: ptr(1.0)}},
+		{series("a", "Any", "", "1") + series("b", "One", "series", "2") + series("c", "Two", "series", "3"), Publication{Series: "One", Position: new(2.0)}},
+		{series("a", "One", "", "1") + series("b", "Two", "", "2"), Publication{Series: "One", Position: new(1.0)}},
 		{series("a", "Set", "set", "1"), Publication{}},
 		{series("a", "One", "series", "1e9"), Publication{Series: "One", Warnings: []string{`p.opf: position "1e9" in the series is not a number`}}},
 		{series("a", "One", "series", "two"), Publication{Series: "One", Warnings: []string{`p.opf: position "two" in the series is not a number`}}},
@@ -303,8 +301,8 @@ func TestISBNWithWords(t *testing.T) {
 func TestRating(t *testing.T) {
 	t.Parallel()
 	for meta, want := range map[string]*float64{
-		`<meta name="calibre:rating" content="8.0"/>`:         ptr(8.0),
-		`<meta property="calibre:rating">8</meta>`:            ptr(8.0),
+		`<meta name="calibre:rating" content="8.0"/>`:         new(8.0),
+		`<meta property="calibre:rating">8</meta>`:            new(8.0),
 		`<meta property="calibre:rating">11</meta>`:           nil,
 		`<meta property="calibre:author_link_map">{}</meta>8`: nil,
 	} {

@@ -144,8 +144,7 @@ func (r *reader) half() bool {
 			continue
 		}
 		places := map[string]float64{"上": 1, "中": 2, "下": 3, "상": 1, "중": 2, "하": 3, "前": 1, "後": 3, "后": 3}
-		place := places[r.text[m[i]:m[i+1]]]
-		r.Number = &place
+		r.Number = new(places[r.text[m[i]:m[i+1]]])
 	}
 	r.take(at)
 	return true

@@ -76,8 +76,7 @@ func Detect(filename string) Name {
 	case r.volumeNumber != nil:
 		r.Number = r.volumeNumber
 		if r.VolumeTo != nil {
-			to := float64(*r.VolumeTo)
-			r.NumberTo = &to
+			r.NumberTo = new(float64(*r.VolumeTo))
 		}
 	case issue != nil:
 		r.Number, r.NumberTo = &issue.value, issueTo

@@ -54,8 +54,7 @@ const (
 // to 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
 	if t.Error != nil {
-		short := cut.Bytes(*t.Error, maxTextBytes)
-		t.Error = &short
+		t.Error = new(cut.Bytes(*t.Error, maxTextBytes))
 	}
 	t.Progress.Message = cut.Bytes(t.Progress.Message, maxTextBytes)
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: SeesAll, Data: t}

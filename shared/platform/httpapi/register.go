@@ -253,8 +253,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	for _, q := range op.Query {
 		s := &huma.Schema{Type: "string", Enum: q.Values}
 		if len(q.Values) == 0 && !q.Text {
-			least := 1.0
-			s = &huma.Schema{Type: "integer", Minimum: &least}
+			s = &huma.Schema{Type: "integer", Minimum: new(1.0)}
 		}
 		h.Parameters = append(h.Parameters, &huma.Param{Name: q.Name, In: "query", Schema: s})
 	}

@@ -93,6 +93,5 @@ func toJSON(v any) *string {
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be written as JSON: %v", v, err))
 	}
-	text := string(data)
-	return &text
+	return new(string(data))
 }

@@ -209,11 +209,11 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		ids[i], revisions[i], keep[i] = a.ID, a.Revision, set.Positions()
 		numbers[i], chapters[i], volumes[i] = a.file.Number, a.file.Chapter, a.file.Volume
 		if a.problem != nil {
-			errorTypes[i], errorTexts[i] = &a.problem.Type, ptr(clip(a.problem.Message, 1000))
+			errorTypes[i], errorTexts[i] = &a.problem.Type, new(clip(a.problem.Message, 1000))
 			continue
 		}
-		formats[i], prints[i], sizes[i], directions[i] = &a.Result.Format, &a.Result.Fingerprint, ptr(a.Size), nonEmpty(a.Direction)
-		pages[i], days[i] = ptr(cmp.Or(len(a.Pages), a.SpineCount)), releaseDay(&a.Metadata)
+		formats[i], prints[i], sizes[i], directions[i] = &a.Result.Format, &a.Result.Fingerprint, new(a.Size), nonEmpty(a.Direction)
+		pages[i], days[i] = new(cmp.Or(len(a.Pages), a.SpineCount)), releaseDay(&a.Metadata)
 		if set.Positioned() { // the scan names it
 			continue
 		}
@@ -221,7 +221,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		if a.Metadata.TitleSort != "" && title == naming.Line(strings.TrimSpace(a.Metadata.Title)) {
 			sort = clip(a.Metadata.TitleSort, 1000)
 		}
-		titles[i], sorts[i], searches[i] = &title, &sort, ptr(naming.Normalize(title))
+		titles[i], sorts[i], searches[i] = &title, &sort, new(naming.Normalize(title))
 	}
 	db.All(b, out, `update book k set
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
@@ -300,7 +300,7 @@ func releaseDay(m *analysis.Metadata) *int64 {
 	if m.Day != nil {
 		day = *m.Day
 	}
-	return ptr(int64(*m.Year)*10_000 + int64(month)*100 + int64(day))
+	return new(int64(*m.Year)*10_000 + int64(month)*100 + int64(day))
 }
 
 // queuePositions is the last resort of the number strategy smart: a book without a number in its metadata or file name
@@ -388,8 +388,6 @@ func clipAll(list []string) []string {
 	}
 	return out
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func nonEmpty(s string) *string {
 	if s == "" {

@@ -133,7 +133,7 @@ func (t *TitleChanges) add(rows []nameRow, rules []library.TitleRule) (changed [
 			t.Unchanged++
 			continue
 		case slices.Contains(row.Locks, "title"):
-			c.Skipped, c.SkipReason = true, ptr("The title is locked")
+			c.Skipped, c.SkipReason = true, new("The title is locked")
 			t.Skipped++
 		default:
 			c.Changed, c.TitleSortCleared = true, row.TitleSort != nil && !slices.Contains(row.Locks, "titleSort")
