@@ -19,10 +19,9 @@ const (
 
 // leave deactivates a library that is to be deleted. It moves the books with which more than the file would be lost to
 // the libraries where their files have appeared since this library was last scanned completely, as if a scan had found
-// them gone here. So a person who moves files
-// and then deletes their old library loses nothing that people have read, edited or chosen. A book whose very file also
-// belongs to another library moves there too, however long that library has had it. moved lists the changes to publish,
-// also if there is an error.
+// them gone here. So a person who moves files and then deletes their old library loses nothing that people have read,
+// edited or chosen. A book whose very file also belongs to another library moves there too, however long that library
+// has had it. moved lists the changes to publish, also if there is an error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []follow.Book, err error) {
 	for after := ""; ; {
 		var b pgx.Batch
