@@ -153,9 +153,7 @@ func (b *Base) Publish(ctx context.Context, tenant uuid.UUID, e ...events.Event)
 
 // Added sends a tenant's new tasks to the workers, after commit. Without a queue, the insert itself has woken them.
 func (b *Base) Added(ctx context.Context, tenant uuid.UUID) {
-	if b.Tasks != nil {
-		b.Tasks.To(b.Database)(ctx, tenant)
-	}
+	b.Tasks.To(b.Database).Tell(ctx, tenant)
 }
 
 // Bump tells all processes that permissions of the tenant have changed.

@@ -76,10 +76,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 		if err != nil {
 			return nil, err
 		}
-		scans := &scan.Settler{Database: base.Database, Publish: base.Publish}
-		if base.Tasks != nil {
-			scans.Added = base.Tasks.To(system)
-		}
+		scans := &scan.Settler{Database: base.Database, Publish: base.Publish, Added: base.Tasks.To(system)}
 		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expires: c.Blob.MediaEndpoint != ""}, nil
 	})
 }

@@ -104,10 +104,7 @@ func wire(base *app.Base, c Config) (*Worker, error) {
 	if err := w.open(c.Queue); err != nil {
 		return nil, err
 	}
-	var added task.Added // nil: the insertion itself wakes workers
-	if base.Tasks != nil {
-		added = base.Tasks.To(system)
-	}
+	added := base.Tasks.To(system)
 	covers := &rendition.Maker{Database: base.Database, Content: c.Reader(base.Library), Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: covers.Content,
 		Packs: c.Packs.Made == pack.AtScan, Added: added}

@@ -57,8 +57,12 @@ func (d *Dispatcher) Dispatch(ctx context.Context, database *db.DB, tenant uuid.
 	return fmt.Errorf("send %d of %d tasks: %w", len(unsent), len(ids), errors.Join(err, undo))
 }
 
-// To returns an Added that calls Dispatch and logs failures.
+// To returns an Added that calls Dispatch and logs failures. Without a dispatcher it is nil: the insertion of a task
+// wakes the workers.
 func (d *Dispatcher) To(database *db.DB) Added {
+	if d == nil {
+		return nil
+	}
 	return func(ctx context.Context, tenant uuid.UUID) {
 		if err := d.Dispatch(ctx, database, tenant); err != nil {
 			slog.Error("cannot send tasks; the scheduler sends them later", "tenant", tenant, "error", err)
