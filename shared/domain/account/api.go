@@ -59,7 +59,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 			if err != nil {
 				return nil, err
 			}
-			return Open(ctx, s.database, s.tokens, found.ID, found.Generation)
+			return StartSession(ctx, s.database, s.tokens, found.ID, found.Generation)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/refresh", ID: "refresh",
 		Summary: "Renew a session; each refresh token can be used only once", Tag: "Authentication", Permission: httpapi.Public},

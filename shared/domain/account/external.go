@@ -61,7 +61,8 @@ func AddExternal(ctx context.Context, tx pgx.Tx, e External) (*Match, error) {
 		wishes = append(wishes, begun(stem, maxUsername-3)+"-"+strconv.Itoa(n))
 	}
 	wishes = append(wishes, begun(stem, maxUsername-9)+"-"+strings.ToLower(rand.Text()[:8]))
-	u := toStore{New: New{Email: email}, id: uuid.Must(uuid.NewV7()), hash: auth.NoPassword(), role: e.Role, active: true, verified: e.Verified}
+	u := toStore{Registration: Registration{Email: email}, id: uuid.Must(uuid.NewV7()), hash: auth.NoPassword(),
+		role: e.Role, active: true, verified: e.Verified}
 	if err := tx.QueryRow(ctx, `select w.name from unnest($1::text[]) with ordinality w(name, n)
 		where not exists (select from account a where a.tenant_id = app.tenant() and lower(a.username) = lower(w.name)) order by w.n limit 1`,
 		wishes).Scan(&u.Username); err != nil {

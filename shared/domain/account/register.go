@@ -22,7 +22,7 @@ const verificationLife = 24 * time.Hour
 
 // register creates a reader, if the tenant allows it: signed in immediately, or inactive until the e-mail address is
 // confirmed.
-func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error) {
+func (s *service) register(ctx context.Context, n Registration) (*RegisterResponse, error) {
 	if err := fault.InvalidFields(n.Check()); err != nil {
 		return nil, err
 	}
@@ -36,12 +36,13 @@ func (s *service) register(ctx context.Context, n New) (*RegisterResponse, error
 	if !enabled {
 		return nil, fault.New(fault.Forbidden, "Registration is switched off; ask an administrator for an account")
 	}
-	in := toStore{id: uuid.Must(uuid.NewV7()), New: n, hash: auth.HashPassword(n.Password), role: auth.Reader, active: !confirm, verified: !confirm, claimed: !confirm}
+	in := toStore{id: uuid.Must(uuid.NewV7()), Registration: n, hash: auth.HashPassword(n.Password), role: auth.Reader,
+		active: !confirm, verified: !confirm, claimed: !confirm}
 	if !confirm {
 		if _, err := insertUser(ctx, s.database, in, nil); err != nil {
 			return nil, err
 		}
-		access, err := Enter(ctx, s.database, s.tokens, in.id, 1)
+		access, err := SignIn(ctx, s.database, s.tokens, in.id, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +71,7 @@ func (s *service) verify(ctx context.Context, token string) (*VerifyResponse, er
 		return nil, fault.Invalid("token", "is unknown, used or older than 24 hours; ask for a new mail with POST /api/v1/auth/resend-verification")
 	}
 	s.bump(ctx, httpapi.TenantOf(ctx).ID)
-	access, err := Enter(ctx, s.database, s.tokens, found.ID, found.Generation)
+	access, err := SignIn(ctx, s.database, s.tokens, found.ID, found.Generation)
 	if err != nil {
 		return nil, err
 	}

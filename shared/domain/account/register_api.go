@@ -39,7 +39,7 @@ func (s *service) registerRoutes(a *httpapi.API) {
 			if err := a.TakeLogin(ctx); err != nil {
 				return nil, err
 			}
-			return s.register(ctx, New{in.Body.Username, in.Body.Email, in.Body.Password})
+			return s.register(ctx, Registration{in.Body.Username, in.Body.Email, in.Body.Password})
 		})
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/auth/verify-email", ID: "verifyEmail",
 		Summary: "Confirm an e-mail address with the token from the confirmation mail", Tag: "Authentication", Permission: httpapi.Public},

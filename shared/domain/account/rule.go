@@ -22,8 +22,8 @@ const (
 	maxPassword = 1024 // bytes
 )
 
-// New is a user to create; Check trims and validates it.
-type New struct {
+// Registration is a user to create; Check trims and validates it.
+type Registration struct {
 	Username string
 	Email    string
 	Password string
@@ -33,7 +33,7 @@ type New struct {
 func composed(name string) string { return norm.NFC.String(strings.TrimSpace(name)) }
 
 // Check trims the names and validates every field.
-func (n *New) Check() []fault.Field {
+func (n *Registration) Check() []fault.Field {
 	var bad []fault.Field
 	n.Username, n.Email = composed(n.Username), composed(n.Email)
 	bad = append(bad, checkNames(n.Username, n.Email, "")...)
@@ -42,7 +42,7 @@ func (n *New) Check() []fault.Field {
 
 // LocalAddress is an e-mail address at localhost.localdomain for a user who needs none.
 func LocalAddress(username string) string {
-	n := New{Username: username, Email: strings.TrimSpace(username) + "@localhost.localdomain", Password: "not checked"}
+	n := Registration{Username: username, Email: strings.TrimSpace(username) + "@localhost.localdomain", Password: "not checked"}
 	if len(n.Check()) > 0 { // a name that no address can hold
 		return "admin@localhost.localdomain"
 	}

@@ -45,24 +45,24 @@ type Access struct {
 
 var errSession = fault.New(fault.Unauthorized, "The session has ended; sign in again")
 
-// Enter signs in an account whose credential was checked at the given generation, and sets the session cookie.
+// SignIn signs in an account whose credential was checked at the given generation, and sets the session cookie.
 // Unauthorized if the account has changed since.
-func Enter(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*Access, error) {
+func SignIn(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*Access, error) {
 	var b pgx.Batch
 	var who *signedIn
-	queueEnter(&b, &who, account, generation)
+	queueSignIn(&b, &who, account, generation)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	return sign(ctx, tokens, who)
 }
 
-// Open is Enter that also starts a session with a refresh token.
-func Open(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
+// StartSession is SignIn with a refresh token, which renews the session.
+func StartSession(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
 	next := newRefresh(ctx)
 	var b pgx.Batch
 	var who *signedIn
-	queueOpen(&b, &who, account, generation, next)
+	queueSession(&b, &who, account, generation, next)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

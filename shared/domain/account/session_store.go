@@ -17,19 +17,19 @@ type signedIn struct {
 // daily.
 const maxTokens = 500
 
-// enter records the sign-in of account $1, unless it has changed since its credential was checked at generation $2.
-const enter = `update account set last_login_at = now()
+// signInSQL records the sign-in of account $1, unless it has changed since its credential was checked at generation $2.
+const signInSQL = `update account set last_login_at = now()
 			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
 			returning id, username, email, role, email_verified, permissions, generation`
 
-func queueEnter(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32) {
-	db.One(b, who, enter, account, generation)
+func queueSignIn(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32) {
+	db.One(b, who, signInSQL, account, generation)
 }
 
-// queueOpen is queueEnter with a new token family.
-func queueOpen(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
+// queueSession is queueSignIn with a new token family.
+func queueSession(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
 	db.One(b, who, `with me as (
-			`+enter+`),
+			`+signInSQL+`),
 		added as (
 			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
 			select app.tenant(), $3, me.id, $3, $4, $5, $6, $7 from me)

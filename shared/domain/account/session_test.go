@@ -263,10 +263,10 @@ func TestSessionOfAChangedAccount(t *testing.T) {
 	l := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
 	refused := func(what string, tenant uuid.UUID, generation int32) {
 		t.Helper()
-		if _, err := account.Open(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
+		if _, err := account.StartSession(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if _, err := account.Enter(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
+		if _, err := account.SignIn(s.In(tenant), s.DB.App, s.Tokens, u.ID, generation); !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("%s, without a refresh token: %v", what, err)
 		}
 	}

@@ -58,7 +58,7 @@ func getUser(ctx context.Context, d *db.DB, id uuid.UUID) (*UserDetails, error) 
 
 // toStore is a validated user with the password hash.
 type toStore struct {
-	New
+	Registration
 	id               uuid.UUID
 	hash             string
 	role             string
@@ -91,7 +91,7 @@ func insertUser(ctx context.Context, d *db.DB, u toStore, verification []byte) (
 
 // CreateFirst creates the first user of the tenant, an administrator; false if there is a user already. Of several
 // concurrent calls one wins.
-func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bool, err error) {
+func CreateFirst(ctx context.Context, d *db.DB, n Registration) (id uuid.UUID, created bool, err error) {
 	var b pgx.Batch
 	var rows int64
 	id = AddFirst(&b, n, &rows)
@@ -101,9 +101,9 @@ func CreateFirst(ctx context.Context, d *db.DB, n New) (id uuid.UUID, created bo
 
 // AddFirst adds the statement of CreateFirst to the caller's batch; created receives 1, or 0 if there is a user
 // already.
-func AddFirst(b *pgx.Batch, n New, created *int64) uuid.UUID {
+func AddFirst(b *pgx.Batch, n Registration, created *int64) uuid.UUID {
 	id := uuid.Must(uuid.NewV7())
-	u := toStore{id: id, New: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
+	u := toStore{id: id, Registration: n, hash: auth.HashPassword(n.Password), role: auth.Admin, active: true, verified: true}
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox first user ' || app.tenant(), 0))")
 	db.Affected(b, created, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
 	return id

@@ -37,7 +37,8 @@ func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {
 	if err := s.database.Enter(ctx); err != nil { // permission first, before any expensive work
 		return nil, err
 	}
-	u := toStore{id: uuid.Must(uuid.NewV7()), New: New{in.Username, in.Email, in.Password}, role: auth.Reader, active: true, verified: true, claimed: !vouches(ctx)}
+	u := toStore{id: uuid.Must(uuid.NewV7()), Registration: Registration{in.Username, in.Email, in.Password},
+		role: auth.Reader, active: true, verified: true, claimed: !vouches(ctx)}
 	bad := u.Check()
 	if in.Role.Value != nil {
 		u.role = *in.Role.Value

@@ -263,7 +263,7 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 	if e.changed {
 		s.bump(ctx, tenant)
 	}
-	session, err := account.Open(ctx, s.database, s.tokens, e.ID, e.Generation)
+	session, err := account.StartSession(ctx, s.database, s.tokens, e.ID, e.Generation)
 	if fault.Is(err, fault.Unauthorized) { // disabled meanwhile
 		return nil, denied("This user is disabled; ask an administrator")
 	}

@@ -92,7 +92,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 }
 
 // first returns the validated administrator to create; nil if none is requested.
-func (i Create) first() (*Admin, *account.New, error) {
+func (i Create) first() (*Admin, *account.Registration, error) {
 	if i.Admin == "" {
 		for _, f := range [][2]string{{"adminEmail", i.AdminEmail}, {"adminPassword", i.AdminPassword}} {
 			if f[1] != "" {
@@ -110,7 +110,7 @@ func (i Create) first() (*Admin, *account.New, error) {
 		password = rand.Text()
 		a.Password = password
 	}
-	n := account.New{Username: a.Username, Email: a.Email, Password: password}
+	n := account.Registration{Username: a.Username, Email: a.Email, Password: password}
 	bad := n.Check()
 	for k := range bad { // renamed to the fields of this input
 		bad[k].Field = map[string]string{"username": "admin", "email": "adminEmail", "password": "adminPassword"}[bad[k].Field]

@@ -77,7 +77,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 			if s.HasUsers {
 				return nil, errDone
 			}
-			n := account.New{Username: in.Body.Username, Email: in.Body.Email, Password: in.Body.Password}
+			n := account.Registration{Username: in.Body.Username, Email: in.Body.Email, Password: in.Body.Password}
 			bad := checkStrength(n.Password)
 			for _, f := range n.Check() {
 				if f.Field != "password" || len(bad) == 0 {
@@ -94,7 +94,7 @@ func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context
 			if !created {
 				return nil, errDone
 			}
-			access, err := account.Enter(ctx, d, tokens, id, 1)
+			access, err := account.SignIn(ctx, d, tokens, id, 1)
 			if err != nil {
 				return nil, err
 			}

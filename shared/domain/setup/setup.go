@@ -59,7 +59,7 @@ var errDone = fault.New(fault.BadRequest, "This server is already set up; sign i
 // CreateAdmin creates the first administrator from the server's own configuration; it does nothing if there is a user.
 // The e-mail address is at localhost.localdomain. ctx is in the tenant.
 func CreateAdmin(ctx context.Context, d *db.DB, username, password string) error {
-	n := account.New{Username: username, Email: account.LocalAddress(username), Password: password}
+	n := account.Registration{Username: username, Email: account.LocalAddress(username), Password: password}
 	s, err := status(ctx, d)
 	if err != nil || s.HasUsers {
 		return err
