@@ -2,16 +2,13 @@ package account
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/identity"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
-	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/mail"
 )
@@ -77,15 +74,11 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 				RefreshToken httpapi.Optional[string] `json:"refreshToken,omitempty" doc:"Refresh token of the session to end"`
 			}
 		}) (*LogoutResponse, error) {
-			var b pgx.Batch
-			if in.Body != nil && in.Body.RefreshToken.Value != nil {
-				queueEnd(&b, auth.HashSecret(*in.Body.RefreshToken.Value))
+			var token *string
+			if in.Body != nil {
+				token = in.Body.RefreshToken.Value
 			}
-			if err := s.database.Run(ctx, &b); err != nil {
-				return nil, err
-			}
-			setCookie(ctx, "", -1)
-			return &LogoutResponse{Message: "You are signed out"}, nil
+			return s.logout(ctx, token)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/auth/me", ID: "me", Cookie: true,
 		Summary: "Get the signed-in user", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),
@@ -102,21 +95,7 @@ func (s *service) sessionRoutes(a *httpapi.API) {
 		func(ctx context.Context, _ *struct {
 			Stream string `query:"stream" enum:"events,tasks,scans" doc:"Stream that the user connects to; connections to events are exempt from the rate limit"`
 		}) (*StreamAccess, error) {
-			c := auth.CallerOf(ctx)
-			var b pgx.Batch
-			var ends *time.Time
-			db.Value(&b, &ends, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", c.KeyHash)
-			if err := s.database.Run(ctx, &b); err != nil {
-				return nil, err
-			}
-			if !c.Expires.IsZero() {
-				ends = new(c.Expires.UTC())
-			}
-			permissions := slices.Sorted(slices.Values(c.Permissions))
-			if !c.Limited {
-				permissions = append(permissions, events.SeesAll)
-			}
-			return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
+			return s.stream(ctx)
 		})
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/user", ID: "currentUser",
 		Summary: "Get the signed-in user with all details", Tag: "Authentication", Permission: httpapi.SignedIn}.Ahead(),

@@ -3,6 +3,7 @@ package account
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -87,6 +89,38 @@ func (s *service) renew(ctx context.Context, token string) (*TokenPair, error) {
 		return nil, err
 	}
 	return &TokenPair{AccessToken: a.AccessToken, RefreshToken: next.token, ExpiresIn: a.ExpiresIn, TokenType: a.TokenType}, nil
+}
+
+// logout ends the caller's session: that of the refresh token, unless nil, and the cookie.
+func (s *service) logout(ctx context.Context, token *string) (*LogoutResponse, error) {
+	var b pgx.Batch
+	if token != nil {
+		queueEnd(&b, auth.HashSecret(*token))
+	}
+	if err := s.database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	setCookie(ctx, "", -1)
+	return &LogoutResponse{Message: "You are signed out"}, nil
+}
+
+// stream returns what an event stream may show the caller.
+func (s *service) stream(ctx context.Context) (*StreamAccess, error) {
+	c := auth.CallerOf(ctx)
+	var b pgx.Batch
+	var ends *time.Time
+	db.Value(&b, &ends, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", c.KeyHash)
+	if err := s.database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !c.Expires.IsZero() {
+		ends = new(c.Expires.UTC())
+	}
+	permissions := slices.Sorted(slices.Values(c.Permissions))
+	if !c.Limited {
+		permissions = append(permissions, events.SeesAll)
+	}
+	return &StreamAccess{TenantID: c.Tenant, UserID: c.AccountID, Permissions: slices.Compact(permissions), ExpiresAt: ends}, nil
 }
 
 // sign creates the access token for who and sets the cookie; a nil who is Unauthorized.

@@ -149,6 +149,11 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 		}
 		return sevenz.Walk(at, o.Size, r.Limits, open, wanted, give)
 	}
+	return r.draws(ctx, at, o.Size, entries, each)
+}
+
+// draws is the walk over pages of a PDF document, which are drawn.
+func (r *Reader) draws(ctx context.Context, at *blob.At, size int64, entries []archive.Entry, each func(i int, content io.Reader) error) error {
 	slow := 0
 	for i, e := range entries {
 		if e.Method != archive.PDFPage {
@@ -157,7 +162,7 @@ func (r *Reader) WalkIn(ctx context.Context, at *blob.At, bucket string, o blob.
 		if r.Draw == nil {
 			return &archive.Error{Kind: archive.Unsupported, Msg: e.Name + " must be drawn, which this program cannot do"}
 		}
-		image, err := r.Draw(ctx, at, o.Size, int(e.Offset))
+		image, err := r.Draw(ctx, at, size, int(e.Offset))
 		damage, ofPage := errors.AsType[*archive.Error](err)
 		switch {
 		case err != nil && !ofPage, ofPage && damage.Kind == archive.Encrypted:

@@ -112,30 +112,29 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		out.Tracked = append(out.Tracked, t)
 	}
 	out.ETag = p.etag()
-	size = 0
+	left := maxLatest
 	for _, r := range latest {
-		name, err := json.Marshal(r.External)
-		if err != nil {
-			return nil, err
-		}
-		if size += len(name) + len(r.ID.String()); size > maxLatest {
+		if !fits(&left, r.External) {
 			break
 		}
 		out.Recorded[r.External] = r.ID.String()
 	}
-	size = 0
+	left = maxTorrents
 	for _, r := range torrents {
 		torrent := plug.Torrent(r.Series, r.Info)
-		name, err := json.Marshal(torrent)
-		if err != nil {
-			return nil, err
-		}
-		if size += len(name) + len(r.ID.String()); size > maxTorrents {
+		if !fits(&left, torrent) {
 			break
 		}
 		out.Torrents[torrent] = r.ID.String()
 	}
 	return &plug.Known{Releases: out}, nil
+}
+
+// fits reports whether a name in JSON and the id of its release take no more than the bytes that are left.
+func fits(left *int, name string) bool {
+	data, _ := json.Marshal(name) // a string can always be written
+	*left -= len(data) + len(uuid.Nil.String())
+	return *left >= 0
 }
 
 // fitting returns as many titles of a series as fit the limit.
