@@ -1,13 +1,13 @@
 package account
 
 import (
-	"context"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/mail"
 )
 
@@ -39,7 +39,7 @@ type UserInfo struct {
 type service struct {
 	database  *db.DB
 	tokens    *auth.Tokens
-	bump      func(ctx context.Context, tenant uuid.UUID)
+	bump      events.AccessChanged
 	mail      mail.Sender
 	publicURL string
 }

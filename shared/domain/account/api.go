@@ -9,6 +9,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/identity"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/mail"
 )
@@ -37,7 +38,7 @@ type StreamAccess struct {
 // Routes registers sign-in, registration and user administration. bump is called after a change of a user's
 // permissions. publicURL is the address of the installation for links in mails; {tenant} in it is replaced by the
 // tenant's name.
-func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID), m mail.Sender, publicURL string) {
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump events.AccessChanged, m mail.Sender, publicURL string) {
 	s := &service{database: d, tokens: tokens, bump: bump, mail: m, publicURL: publicURL}
 	s.sessionRoutes(a)
 	s.registerRoutes(a)

@@ -3,10 +3,9 @@ package apikey
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -17,7 +16,7 @@ type UpdateInput struct {
 }
 
 // Routes registers the operations on API keys. bump is called after a change of a key's permissions.
-func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, bump events.AccessChanged) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/api-keys", ID: "listApiKeys",
 		Summary: "List the caller's API keys, oldest first", Tag: "API keys", Permission: auth.APIKeysRead},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[APIKey], error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -39,7 +40,7 @@ func (in *InLibraryInput) scope() scope {
 }
 
 // Routes registers the operations on books, including the list of books in progress.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	lists(a, d)
 	ownLists(a, d)
 	single(a, d, added)

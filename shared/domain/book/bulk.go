@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -60,7 +59,7 @@ func BulkLockSchema(ids string, names []string) *huma.Schema {
 }
 
 // bulk registers the operations that change several books at once.
-func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
+func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
 	op := httpapi.Group{Path: "/api/v1/books/bulk", Tag: "Books"}.For(auth.BooksWrite)
 	changed := func(ctx context.Context, at []events.Book, fields []string) *BulkChanged {
 		told := make([]events.Event, len(at))

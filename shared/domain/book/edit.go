@@ -87,7 +87,7 @@ func LockChangeSchema(names []string) *huma.Schema {
 }
 
 // edits registers the operations by which people change a book.
-func edits(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func edits(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	bulk(a, d, publish)
 	op := httpapi.Group{Path: "/api/v1/books/{id}", Tag: "Books"}.Op
 	httpapi.Register(a, op("PATCH", "", "patchBook", "Update title, number, volume or chapter of a book and lock the fields that get a value", auth.BooksWrite),

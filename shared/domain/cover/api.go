@@ -8,6 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -82,7 +83,7 @@ const (
 )
 
 // Routes registers the operations on covers: making them, uploading them and choosing among them.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	makes(a, d, added)
 	chooseRoutes(a, d, publish)
 	uploads(a, d, publish, ofSeries, ids{upload: "uploadSeriesCover", list: "listSeriesCovers", choose: "selectSeriesCover", remove: "deleteSeriesCover",

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -20,7 +19,7 @@ type CoverSource struct {
 }
 
 // chooseRoutes registers the operation by which people choose the cover of a series.
-func chooseRoutes(a *httpapi.API, d *db.DB, publish task.Publish) {
+func chooseRoutes(a *httpapi.API, d *db.DB, publish events.Publish) {
 	httpapi.Register(a, ofSeries.operation("PATCH", "/cover/source", "chooseSeriesCover", "Choose the cover of a series", ofSeries.Writing),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput

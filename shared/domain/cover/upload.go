@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -64,7 +63,7 @@ func (o covered) operation(method, path, id, summary, permission string) httpapi
 type ids struct{ upload, list, choose, remove, reset, image string }
 
 // uploads registers the operations on uploaded covers of an owner; T is the type of one in responses.
-func uploads[T any](a *httpapi.API, d *db.DB, publish task.Publish, o covered, ids ids, as func(*row) T) {
+func uploads[T any](a *httpapi.API, d *db.DB, publish events.Publish, o covered, ids ids, as func(*row) T) {
 	tell := func(ctx context.Context, id uuid.UUID, c *changed) {
 		publish(ctx, httpapi.TenantOf(ctx).ID, Told(events.EntityType(o.Table), id, c.library, c.showing)...)
 	}

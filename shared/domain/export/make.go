@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -34,7 +35,7 @@ type Maker struct {
 	Database *db.DB
 	Media    *blob.Store
 	Bucket   string
-	Publish  task.Publish
+	Publish  events.Publish
 	// PartBytes is the size of a part; zero is partBytes. Stores reject less than 5 MiB, except for the last part.
 	PartBytes int
 }

@@ -42,7 +42,7 @@ type UpdateInput struct {
 
 // Routes registers the operations on libraries. bump is called after a library was deleted, so that no cached page of
 // it is served.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, store Store, added task.Added, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added task.Added, bump events.AccessChanged) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "List libraries by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
@@ -100,7 +100,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, store Store, added t
 
 // erase deletes a library, and tells what has happened, also where only a part of it is gone.
 func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), added task.Added,
-	bump func(context.Context, uuid.UUID)) error {
+	bump events.AccessChanged) error {
 	if err := awaited(ctx, d, id); err != nil {
 		return err
 	}

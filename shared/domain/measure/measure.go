@@ -28,7 +28,7 @@ type Measurer struct {
 	Content  *content.Reader // reads the library
 	Media    *blob.Store     // holds the page packs
 	Bucket   string
-	Publish  task.Publish
+	Publish  events.Publish
 	Added    task.Added // called after the analysis of a changed file was queued
 }
 

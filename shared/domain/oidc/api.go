@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/oauth2"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/plug"
@@ -80,13 +80,13 @@ type service struct {
 	database *db.DB
 	tokens   *auth.Tokens
 	key      *seal.Key
-	bump     func(ctx context.Context, tenant uuid.UUID)
+	bump     events.AccessChanged
 	known    discovery
 }
 
 // Routes registers sign-in at identity providers, which web reaches. bump is called after a change of a user's
 // permissions.
-func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump events.AccessChanged) {
 	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
 	operation := httpapi.Group{Path: "/api/v1/auth/oidc", Tag: "Authentication"}.For(httpapi.Public)
 	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "List the identity providers for sign-in"),

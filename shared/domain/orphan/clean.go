@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // maxErrors is the maximum number of the store's error messages in a result.
@@ -32,7 +33,7 @@ type cleaning struct {
 // Cleaner deletes orphans.
 type Cleaner struct {
 	Finder
-	Publish task.Publish
+	Publish events.Publish
 }
 
 // Clean handles cleanup_orphaned_files tasks. An object that cannot be deleted does not block the others. A run that

@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -30,7 +31,7 @@ type Maker struct {
 	Content  *content.Reader // reads the library
 	Media    *blob.Store
 	Bucket   string
-	Publish  task.Publish // publishes the progress of a clean-up
+	Publish  events.Publish // publishes the progress of a clean-up
 }
 
 // Queue adds the task that makes the pack of a book, unless one is pending or running.

@@ -66,7 +66,7 @@ type Failures struct {
 type service struct{ *Runner }
 
 // Routes registers the operations on plugins.
-func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publish events.Publish, added task.Added) {
 	s := &service{&Runner{d, client, key, publish, added}}
 	s.adminRoutes(a)
 	s.stateRoutes(a)

@@ -19,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/seal"
@@ -35,7 +36,7 @@ type Runner struct {
 	Database *db.DB
 	Client   *plug.Client
 	Key      *seal.Key
-	Publish  task.Publish
+	Publish  events.Publish
 	Added    task.Added
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/owner"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -102,7 +102,7 @@ func (b *RatingBody) values(c *check) []any {
 }
 
 // Routes registers the operations on external titles, ids, links and ratings of series and books.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish) {
 	routes(a, d, publish, owner.Series, titles, names{list: "listSeriesAlternateTitles", add: "addSeriesAlternateTitle", remove: "removeSeriesAlternateTitle"}, (*TitleBody).values)
 	routes(a, d, publish, owner.Series, ids, names{list: "listSeriesExternalIds", add: "addSeriesExternalId", remove: "removeSeriesExternalId"}, (*IDBody).values)
 	routes(a, d, publish, owner.Series, links, names{list: "listSeriesExternalLinks", add: "addSeriesExternalLink", remove: "removeSeriesExternalLink"}, (*LinkBody).values)
@@ -137,7 +137,7 @@ type names struct{ list, add, remove string }
 
 // routes registers a kind for an owner: B is the body of an insert, values returns its values in the order of the
 // columns.
-func routes[T, B any](a *httpapi.API, d *db.DB, publish task.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
+func routes[T, B any](a *httpapi.API, d *db.DB, publish events.Publish, o owner.Owner, k kind[T], names names, values func(*B, *check) []any) {
 	httpapi.Register(a, k.operation(o, "GET", "", names.list, "List the "+strings.ToLower(k.what)+"s of a "+strings.ToLower(o.What)+" by name", o.Reading),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput

@@ -50,12 +50,12 @@ var operation = httpapi.Group{Path: "/api/v1", Tag: "Releases"}.Op
 // service holds the dependencies of the operations.
 type service struct {
 	database *db.DB
-	publish  task.Publish
+	publish  events.Publish
 	added    task.Added
 }
 
 // Routes registers the operations on tracking, releases and their sources.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	s := &service{d, publish, added}
 	s.trackingRoutes(a)
 	s.releaseRoutes(a)

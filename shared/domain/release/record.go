@@ -13,7 +13,6 @@ import (
 
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/setting"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -224,7 +223,7 @@ func (s *subject) ownedChapter() float64 {
 }
 
 // Record stores the result of a poll and publishes events. It may be called again with the same result.
-func (p *Poll) Record(ctx context.Context, d *db.DB, publish task.Publish, in *Result) (*Outcome, error) {
+func (p *Poll) Record(ctx context.Context, d *db.DB, publish events.Publish, in *Result) (*Outcome, error) {
 	now := time.Now().UTC()
 	all, total := in.candidates(now)
 	out := &Outcome{}

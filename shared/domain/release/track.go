@@ -17,7 +17,7 @@ import (
 // Tracker handles the tasks on tracking.
 type Tracker struct {
 	Database *db.DB
-	Publish  task.Publish
+	Publish  events.Publish
 }
 
 // batch is the number of series per transaction.

@@ -26,7 +26,7 @@ const fillBatch = 50
 // Filler makes the covers that tasks request (package cover).
 type Filler struct {
 	*Maker
-	Publish  task.Publish
+	Publish  events.Publish
 	Parallel int           // covers made at once
 	Timeout  time.Duration // per cover
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -23,7 +24,7 @@ const newest = `select ` + statusColumns + ` from scan s join task t on t.tenant
 	where s.tenant_id = app.tenant() and s.library_id = $1 order by s.id desc limit 1`
 
 // Routes registers the operations on scans.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	runs(a, d, publish, added)
 	statuses(a, d)
 	purges(a, d, added)
@@ -32,7 +33,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Scans"}.Op
 
 // runs registers the operations that start and cancel a scan.
-func runs(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func runs(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
 		s, err := start(ctx, d, publish, library, p)
 		if err == nil {
@@ -116,7 +117,7 @@ func purges(a *httpapi.API, d *db.DB, added task.Added) {
 		})
 }
 
-func start(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID, p Params) (*Status, error) {
+func start(ctx context.Context, d *db.DB, publish events.Publish, library uuid.UUID, p Params) (*Status, error) {
 	var b pgx.Batch
 	var exists bool
 	var status *Status
@@ -201,7 +202,7 @@ func common(a, b string) string {
 
 // cancel cancels the scan and all its pending children. A batch that is being written completes; after the cancellation
 // nothing more is written.
-func cancel(ctx context.Context, d *db.DB, publish task.Publish, library uuid.UUID) (*httpapi.None, error) {
+func cancel(ctx context.Context, d *db.DB, publish events.Publish, library uuid.UUID) (*httpapi.None, error) {
 	none := fault.New(fault.NotFound, "No scan of this library is waiting or running")
 	running, err := db.Get[struct{ ID uuid.UUID }](ctx, d, `select id from task where tenant_id = app.tenant() and library_id = $1
 		and type = 'scan_library' and status in ('pending', 'running')`, library)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Request starts a scan of a library, or finds the unfinished one, and calls added. A nil priority is the type's
 // default.
-func Request(ctx context.Context, d *db.DB, publish task.Publish, added task.Added, library uuid.UUID, p Params, priority *int) (*task.Started, error) {
+func Request(ctx context.Context, d *db.DB, publish events.Publish, added task.Added, library uuid.UUID, p Params, priority *int) (*task.Started, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 // cancels it, or the scheduler after a worker has died.
 type Settler struct {
 	Database *db.DB
-	Publish  task.Publish
+	Publish  events.Publish
 	Added    task.Added // nil if no messages are sent
 
 	mu     sync.Mutex

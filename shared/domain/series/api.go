@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -36,7 +37,7 @@ type markInput struct {
 }
 
 // Routes registers the operations on series.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	lists(a, d)
 	searches(a, d)
 	ownLists(a, d)

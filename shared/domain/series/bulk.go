@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -46,7 +45,7 @@ func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 }
 
 // bulk registers the operations that change several series at once.
-func bulk(a *httpapi.API, d *db.DB, publish task.Publish) {
+func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
 	changed := func(ctx context.Context, at []bulkRow, fields []string) *book.BulkChanged {
 		told := make([]events.Event, len(at))
 		for i, s := range at {

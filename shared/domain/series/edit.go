@@ -81,7 +81,7 @@ func (c *LockChanges) UnmarshalJSON(data []byte) (err error) {
 }
 
 // edits registers the operations by which people change a series.
-func edits(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func edits(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	bulk(a, d, publish)
 	resets(a, d, publish, added)
 	op := httpapi.Group{Path: "/api/v1/series/{id}", Tag: "Series"}.Op

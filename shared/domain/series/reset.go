@@ -28,7 +28,7 @@ type Reset struct {
 }
 
 // resets registers the reset of several series.
-func resets(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func resets(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	httpapi.Register(a, operation("POST", "/bulk/metadata/reset", "resetAllSeriesMetadata",
 		"Reset several series to what their files say: delete all other metadata, uploaded covers and locks, and analyse their books again", auth.SeriesWrite),
 		func(ctx context.Context, in *struct{ Body SeveralIDs }) (*Reset, error) {

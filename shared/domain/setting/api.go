@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -35,11 +35,11 @@ type SettingUpdates struct {
 
 type handlers struct {
 	database *db.DB
-	bump     func(ctx context.Context, tenant uuid.UUID)
+	bump     events.AccessChanged
 }
 
 // Routes registers the operations on settings. bump is called after a change, to invalidate caches.
-func Routes(a *httpapi.API, d *db.DB, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, bump events.AccessChanged) {
 	h := &handlers{d, bump}
 	op := httpapi.Group{Path: "/api/v1/admin/settings", Tag: tag}.For(auth.SystemAdmin)
 	httpapi.Register(a, op("GET", "", "listSettings", "List all settings by key"), h.list)

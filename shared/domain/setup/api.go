@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -45,7 +44,7 @@ type Configured struct {
 
 // Routes registers the operations that need no user yet, and the choice of the first settings. bump is called after
 // these were changed, to invalidate caches.
-func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, bump events.AccessChanged) {
 	httpapi.Register(a, httpapi.Op{Method: "PATCH", Path: "/api/v1/setup/settings", ID: "setupSettings",
 		Summary: "Set the initial settings; unknown keys are ignored; either all others are stored or none", Tag: "Setup", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *ConfigureInput) (*Configured, error) {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -62,16 +62,16 @@ type MembersBody struct {
 	UserIDs []uuid.UUID `json:"userIds" nullable:"false" minItems:"1" maxItems:"100"`
 }
 
-// service holds the dependencies of the operations. told is called after a change of what somebody may see.
+// service holds the dependencies of the operations. bump is called after a change of what somebody may see.
 type service struct {
 	database *db.DB
-	publish  task.Publish
-	told     func(ctx context.Context, tenant uuid.UUID)
+	publish  events.Publish
+	bump     events.AccessChanged
 }
 
 // Routes registers the operations on sharing tags, grants and access groups. bump is called after a change of what
 // somebody may see.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx context.Context, tenant uuid.UUID)) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, bump events.AccessChanged) {
 	s := &service{d, publish, bump}
 	s.tagRoutes(a)
 	s.seriesRoutes(a)
@@ -82,10 +82,10 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, bump func(ctx contex
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Sharing"}.For(auth.SystemAdmin)
 
-// bump tells every process that permissions have changed, unless the change failed.
-func (s *service) bump(ctx context.Context, err error) error {
+// bumped tells every process that permissions have changed, unless the change failed.
+func (s *service) bumped(ctx context.Context, err error) error {
 	if err == nil {
-		s.told(ctx, httpapi.TenantOf(ctx).ID)
+		s.bump(ctx, httpapi.TenantOf(ctx).ID)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (s *service) tagRoutes(a *httpapi.API) {
 	httpapi.Register(a, operation("DELETE", "/admin/sharing-tags/{id}", "deleteSharingTag",
 		"Delete a sharing tag; it is removed from all series, and its grants are deleted"),
 		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
-			return nil, s.bump(ctx, tags.remove(ctx, s.database, in.ID))
+			return nil, s.bumped(ctx, tags.remove(ctx, s.database, in.ID))
 		})
 }
 
@@ -177,11 +177,11 @@ func (s *service) userRoutes(a *httpapi.API) {
 			Body GrantBody
 		}) (*UserGrant, error) {
 			g, err := users.grant(ctx, s.database, in.ID, in.Body)
-			return &UserGrant{g.ID, g.Grant}, s.bump(ctx, err)
+			return &UserGrant{g.ID, g.Grant}, s.bumped(ctx, err)
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "deleteUserSharingTag", "Remove a grant of a sharing tag from a user"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
-			return nil, s.bump(ctx, users.revoke(ctx, s.database, in.ID, in.TagID))
+			return nil, s.bumped(ctx, users.revoke(ctx, s.database, in.ID, in.TagID))
 		})
 	httpapi.Register(a, operation("GET", "/users/{id}/effective-grants", "listUserEffectiveGrants",
 		"List the effective sharing tag grants of a user with their sources; deny takes precedence"),
@@ -227,7 +227,7 @@ func (s *service) groupRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{id}", "deleteAccessGroup", "Delete an access group with its grants; the users who were members are kept"),
 		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
-			return nil, s.bump(ctx, groups.remove(ctx, s.database, in.ID))
+			return nil, s.bumped(ctx, groups.remove(ctx, s.database, in.ID))
 		})
 	httpapi.Register(a, operation("POST", at+"/{id}/grants", "addAccessGroupGrant", "Allow or deny a sharing tag for the members of an access group"),
 		func(ctx context.Context, in *struct {
@@ -235,11 +235,11 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			Body GrantBody
 		}) (*Grant, error) {
 			g, err := members.grant(ctx, s.database, in.ID, in.Body)
-			return &g.Grant, s.bump(ctx, err)
+			return &g.Grant, s.bumped(ctx, err)
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{id}/grants/{tagId}", "removeAccessGroupGrant", "Remove a grant of a sharing tag from an access group"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
-			return nil, s.bump(ctx, members.revoke(ctx, s.database, in.ID, in.TagID))
+			return nil, s.bumped(ctx, members.revoke(ctx, s.database, in.ID, in.TagID))
 		})
 	httpapi.Register(a, operation("POST", at+"/{id}/members", "addAccessGroupMembers", "Add users to an access group; returns all members"),
 		func(ctx context.Context, in *struct {
@@ -247,13 +247,13 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			Body MembersBody
 		}) (*httpapi.Page[Member], error) {
 			all, err := addMembers(ctx, s.database, in.ID, in.Body.UserIDs)
-			if err := s.bump(ctx, err); err != nil {
+			if err := s.bumped(ctx, err); err != nil {
 				return nil, err
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{id}/members/{userId}", "removeAccessGroupMember", "Remove a user from an access group"),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
-			return nil, s.bump(ctx, removeMember(ctx, s.database, in.ID, in.UserID))
+			return nil, s.bumped(ctx, removeMember(ctx, s.database, in.ID, in.UserID))
 		})
 }

@@ -45,7 +45,7 @@ func (s *service) changed(ctx context.Context, series uuid.UUID, library *uuid.U
 		return fault.Missing("Series")
 	}
 	tenant := httpapi.TenantOf(ctx).ID
-	s.told(ctx, tenant)
+	s.bump(ctx, tenant)
 	s.publish(ctx, tenant, events.SeriesUpdated(events.Series{ID: series, LibraryID: *library}, "sharingTags"))
 	return nil
 }

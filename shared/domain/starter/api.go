@@ -11,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -45,7 +46,7 @@ type TaskType struct {
 }
 
 // Routes registers the operation that starts a task of any type that people may start.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	s := &starter{d, publish, added}
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/tasks", ID: "createTask", Tag: "Tasks", Permission: auth.TasksWrite,
 		Summary: "Start a task unless it is pending or running; also requires the permission of the task's own operation"},
@@ -57,7 +58,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish, added task.Added) {
 // starter starts tasks.
 type starter struct {
 	database *db.DB
-	publish  task.Publish
+	publish  events.Publish
 	added    task.Added
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -44,7 +45,7 @@ type Purged struct {
 var operation = httpapi.Group{Path: "/api/v1/tasks", Tag: "Tasks"}.Op
 
 // Routes registers the operations on tasks.
-func Routes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
 	reads(a, d)
 	deletions(a, d, publish)
 	changes(a, d, publish, added)
@@ -77,7 +78,7 @@ func reads(a *httpapi.API, d *db.DB) {
 }
 
 // deletions adds the deletion of several tasks.
-func deletions(a *httpapi.API, d *db.DB, publish Publish) {
+func deletions(a *httpapi.API, d *db.DB, publish events.Publish) {
 	httpapi.Register(a, operation("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *struct {
 			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least this many days ago"`
@@ -100,7 +101,7 @@ func deletions(a *httpapi.API, d *db.DB, publish Publish) {
 }
 
 // changes adds what people do to one task.
-func changes(a *httpapi.API, d *db.DB, publish Publish, added Added) {
+func changes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
 	httpapi.Register(a, operation("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
 			e, err := Cancel(ctx, d, in.ID)

@@ -22,9 +22,6 @@ import (
 // so it must be idempotent. When Pause is closed it should stop and return Paused.
 type Handler func(ctx context.Context, h Held) (result any, err error)
 
-// Publish sends events after commit.
-type Publish func(ctx context.Context, tenant uuid.UUID, e ...events.Event)
-
 // Added is called after commit when a tenant has tasks that may be sent to workers. It handles its failures itself: the
 // scheduler sends what was not sent.
 type Added func(ctx context.Context, tenant uuid.UUID)
@@ -41,7 +38,7 @@ func (a Added) Tell(ctx context.Context, tenant uuid.UUID) {
 type Runner struct {
 	System   *db.DB // as the role that sees every tenant's tasks
 	Handlers map[string]Handler
-	Publish  Publish
+	Publish  events.Publish
 	Worker   string // name in locked_by
 	Slots    int    // tasks at once
 	Poll     time.Duration

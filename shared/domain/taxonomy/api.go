@@ -8,10 +8,10 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/owner"
-	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -68,7 +68,7 @@ type Cleaned struct {
 }
 
 // Routes registers the operations on genres and tags.
-func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish) {
 	genres.routes(a, d, publish, "listGenres", "cleanUpGenres", "deleteGenre")
 	tags.routes(a, d, publish, "listTags", "cleanUpTags", "deleteTag")
 
@@ -95,7 +95,7 @@ func Routes(a *httpapi.API, d *db.DB, publish task.Publish) {
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Genres and tags"}.Op
 
 // routes registers the operations on a kind across all owners.
-func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, cleanUp, remove string) {
+func (k kind) routes(a *httpapi.API, d *db.DB, publish events.Publish, list, cleanUp, remove string) {
 	httpapi.Register(a, operation("GET", "/"+k.plural, list, "List the "+k.plural+" of series and books by name", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[book.Term], error) {
 			page, total, err := k.list(ctx, d, in.Limit(), in.Offset())
@@ -120,7 +120,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, clean
 }
 
 // changing registers the operation that changes several owners; said returns the content of its body.
-func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
+func changing[T any](a *httpapi.API, d *db.DB, publish events.Publish, s set, id string, said func(T) ([]uuid.UUID, Changes)) {
 	httpapi.Register(a, operation("POST", "/"+s.Path+"/bulk/"+s.plural, id, "Add "+s.plural+" to several "+s.Path+" and remove others", s.Writing),
 		func(ctx context.Context, in *struct{ Body T }) (*book.BulkChanged, error) {
 			ids, changes := said(in.Body)
@@ -145,7 +145,7 @@ func changing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id s
 }
 
 // routes registers the operations on one owner.
-func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, remove string) {
+func (s set) routes(a *httpapi.API, d *db.DB, publish events.Publish, list, add, remove string) {
 	at, one := "/"+s.Path+"/{id}/"+s.plural, "a "+s.Table
 	httpapi.Register(a, operation("GET", at, list, "List the "+s.plural+" of "+one+" by name", s.Reading).Ahead(),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[book.Term], error) {
@@ -182,7 +182,7 @@ func (s set) routes(a *httpapi.API, d *db.DB, publish task.Publish, list, add, r
 }
 
 // replacing registers the operation that sets all names of an owner.
-func replacing[T any](a *httpapi.API, d *db.DB, publish task.Publish, s set, id string, names func(T) []string) {
+func replacing[T any](a *httpapi.API, d *db.DB, publish events.Publish, s set, id string, names func(T) []string) {
 	httpapi.Register(a, operation("PUT", "/"+s.Path+"/{id}/"+s.plural, id,
 		"Replace the "+s.plural+" of a "+s.Table+"; lock them to keep files from adding others again", s.Writing),
 		func(ctx context.Context, in *struct {

@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,13 @@ func GenerationKey(tenant uuid.UUID) string {
 
 // BooksKey returns the name of the string that changes with each event that is Elsewhere.
 func BooksKey(tenant uuid.UUID) string { return GenerationKey(tenant) + ":books" }
+
+// Publish sends a tenant's events after commit. It handles its failures itself.
+type Publish func(ctx context.Context, tenant uuid.UUID, e ...Event)
+
+// AccessChanged is called after commit when permissions of the tenant, or what its caches depend on, have changed. It
+// handles its failures itself.
+type AccessChanged func(ctx context.Context, tenant uuid.UUID)
 
 // encode renders the event as kind, permission, user and data, separated by tabs.
 func (e Event) encode() (string, error) {

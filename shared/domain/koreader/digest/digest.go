@@ -21,6 +21,7 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // batch is the number of books per transaction.
@@ -30,7 +31,7 @@ const batch = 50
 type Maker struct {
 	Database *db.DB
 	Content  *content.Reader // reads the library
-	Publish  task.Publish
+	Publish  events.Publish
 	Parallel int           // books at once
 	Timeout  time.Duration // per book
 }

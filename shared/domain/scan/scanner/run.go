@@ -22,6 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -32,7 +33,7 @@ const listers = 4
 type Scanner struct {
 	Database *db.DB
 	Library  *blob.Store
-	Publish  task.Publish
+	Publish  events.Publish
 	Cover    CoverFunc       // nil: no covers are rendered during analysis
 	Parallel int             // files of one batch read in parallel
 	Timeout  time.Duration   // for the analysis of one file; zero: defaultTimeout
