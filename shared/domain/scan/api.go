@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -35,11 +34,11 @@ var operation = httpapi.Group{Path: "/api/v1", Tag: "Scans"}.Op
 // runs registers the operations that start and cancel a scan.
 func runs(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 	begin := func(ctx context.Context, library uuid.UUID, p Params) (*Status, error) {
-		s, err := start(ctx, d, publish, library, p)
-		if err == nil {
-			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+		_, status, err := request(ctx, d, publish, added, library, p, nil)
+		if err == nil && status == nil {
+			err = fault.New(fault.Conflict, "A scan of this library is already waiting or running; cancel it or let it finish")
 		}
-		return s, err
+		return status, err
 	}
 	httpapi.Register(a, operation("POST", "/libraries/{id}/scan", "startScan", "Start a scan of a library", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
@@ -115,41 +114,6 @@ func purges(a *httpapi.API, d *db.DB, added task.Added) {
 		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, nil, &in.ID)
 		})
-}
-
-func start(ctx context.Context, d *db.DB, publish events.Publish, library uuid.UUID, p Params) (*Status, error) {
-	var b pgx.Batch
-	var exists bool
-	var status *Status
-	fresh := uuid.Must(uuid.NewV7())
-	var id uuid.UUID
-	db.Value(&b, &exists, "select true from library where tenant_id = app.tenant() and id = $1", library)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing("Library")
-	}
-	b = pgx.Batch{}
-	if err := Start(&b, library, p, fresh, &id); err != nil {
-		return nil, err
-	}
-	db.One(&b, &status, newest, library)
-	err := d.Run(ctx, &b)
-	if db.Dangling(err, "scan_tenant_id_library_id_fkey") { // deleted since
-		return nil, fault.Missing("Library")
-	}
-	if err != nil {
-		return nil, err
-	}
-	if id != fresh {
-		return nil, fault.New(fault.Conflict, "A scan of this library is already waiting or running; cancel it or let it finish")
-	}
-	if status == nil {
-		return nil, fault.Missing("Library")
-	}
-	publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
-	return status, nil
 }
 
 // held returns the parameters of the newest scan, which was held before it removed books, with that number confirmed.

@@ -60,6 +60,7 @@ func TestFoldersAreNotGuessed(t *testing.T) {
 	r.exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", r.tenant, tag, r.maintainer.ID)
 	path := "/api/v1/libraries/" + r.library.String() + "/scan"
 	r.maintainer.Do("POST", path+"?path=Marvel", nil).Want(403)
+	r.maintainer.Do("POST", path+"?path=../etc", nil).Want(403) // before the path is looked at
 	r.maintainer.Do("POST", "/api/v1/libraries/"+uuid.NewString()+"/scan?path=Marvel", nil).Want(403)
 	r.maintainer.Do("GET", path+"-status", nil).Want(404)
 	r.maintainer.Do("POST", path, nil).Want(200)

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -16,8 +17,15 @@ import (
 // Request starts a scan of a library, or finds the unfinished one, and calls added. A nil priority is the type's
 // default.
 func Request(ctx context.Context, d *db.DB, publish events.Publish, added task.Added, library uuid.UUID, p Params, priority *int) (*task.Started, error) {
+	out, _, err := request(ctx, d, publish, added, library, p, priority)
+	return out, err
+}
+
+// request is Request that also returns the status of a new scan.
+func request(ctx context.Context, d *db.DB, publish events.Publish, added task.Added,
+	library uuid.UUID, p Params, priority *int) (*task.Started, *Status, error) {
 	if err := p.Check(); err != nil {
-		return nil, err
+		return nil, nil, cmp.Or(d.Enter(ctx), err) // a caller without the permission is told that first
 	}
 	var b pgx.Batch
 	var status *Status
@@ -25,19 +33,20 @@ func Request(ctx context.Context, d *db.DB, publish events.Publish, added task.A
 	out := &task.Started{Message: "The scan is queued"}
 	spec := task.Spec{ID: fresh, Type: task.ScanLibrary, Params: p, Priority: priority, DedupeKey: scanKey}
 	if err := task.AddFor(&b, spec, task.OfLibrary(library), &out.TaskID); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	queueStatus(&b, fresh, p)
 	db.One(&b, &status, ByTask, fresh)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
+	err := d.Run(ctx, &b)
+	if db.Dangling(err, "scan_tenant_id_library_id_fkey") || err == nil && out.TaskID == uuid.Nil { // the first: deleted meanwhile
+		return nil, nil, fault.Missing("Library")
 	}
-	if out.TaskID == uuid.Nil {
-		return nil, fault.Missing("Library")
+	if err != nil {
+		return nil, nil, err
 	}
-	if status != nil { // it is a new one
+	if status != nil {
 		publish(ctx, httpapi.TenantOf(ctx).ID, status.Event())
 	}
 	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	return out, nil
+	return out, status, nil
 }
