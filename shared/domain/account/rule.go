@@ -2,14 +2,12 @@ package account
 
 import (
 	netmail "net/mail"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -112,23 +110,6 @@ func checkRole(role string) []fault.Field {
 	}
 	return nil
 }
-
-// checkPermissions accepts every spelling and returns each permission once, in output spelling.
-func checkPermissions(in []string) ([]string, []fault.Field) {
-	out := []string{}
-	for _, s := range in {
-		p, ok := auth.ParsePermission(s)
-		if !ok {
-			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission " + quote(s)}}
-		}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-func quote(s string) string { return "\"" + cut.Brief(s, 64) + "\"" }
 
 // checkRank refuses a caller without SystemAdmin who would grant a permission that they lack, or change a user who has
 // one. It also refuses a caller from whom sharing tags hide something, which another user could show them.

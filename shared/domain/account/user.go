@@ -44,7 +44,7 @@ func (s *service) createUser(ctx context.Context, in NewUser) (*User, error) {
 		u.role = *in.Role.Value
 		bad = append(bad, checkRole(u.role)...)
 	}
-	permissions, faults := checkPermissions(in.Permissions.Or(nil))
+	permissions, faults := auth.CheckPermissions(in.Permissions.Or(nil))
 	u.permissions = permissions
 	if in.IsActive.Value != nil {
 		u.active = *in.IsActive.Value
@@ -130,7 +130,7 @@ func (in UserUpdate) apply(u User) (User, error) {
 	}
 	bad = append(bad, checkRole(u.Role)...)
 	if in.Permissions.Set {
-		permissions, faults := checkPermissions(in.Permissions.Or(nil))
+		permissions, faults := auth.CheckPermissions(in.Permissions.Or(nil))
 		u.Permissions, bad = permissions, append(bad, faults...)
 	}
 	if in.IsActive.Set {

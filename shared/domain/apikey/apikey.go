@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -82,20 +81,10 @@ func checkName(name string) []fault.Field {
 }
 
 func checkPermissions(in []string) ([]string, []fault.Field) {
-	var out []string
-	for _, s := range in {
-		p, ok := auth.ParsePermission(s)
-		if !ok {
-			return nil, []fault.Field{{Field: "permissions", Message: "there is no permission \"" + cut.Bytes(s, 64) + "\""}}
-		}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
-	if len(out) == 0 {
+	if len(in) == 0 {
 		return nil, []fault.Field{{Field: "permissions", Message: "must name at least one permission"}}
 	}
-	return out, nil
+	return auth.CheckPermissions(in)
 }
 
 func checkExpiry(t time.Time) []fault.Field {

@@ -187,7 +187,7 @@ func TestKeyInput(t *testing.T) {
 		}
 	}
 	long := strings.Repeat("x", 63)
-	if m := u.Do("POST", path, `{"name":"k","permissions":["`+long+`é"]}`).Want(400).Map(); m["message"] != `permissions: there is no permission "`+long+`"` {
+	if m := u.Do("POST", path, `{"name":"k","permissions":["`+long+`é"]}`).Want(400).Map(); m["message"] != `permissions: there is no permission "`+long+`…"` {
 		t.Errorf("a permission that is cut within a character: %q", m["message"])
 	}
 	u.Do("POST", path, `{}`).Want(400)

@@ -5,6 +5,9 @@ package auth
 import (
 	"slices"
 	"strings"
+
+	"github.com/longbox/longbox/shared/cut"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Permissions, as written in responses. ParsePermission also accepts `libraries:read` and `libraries-read`.
@@ -85,4 +88,20 @@ func ParsePermission(s string) (string, bool) {
 		return "", false
 	}
 	return all[i], true
+}
+
+// CheckPermissions accepts the same spellings and returns each permission once, or what is wrong with the field
+// permissions.
+func CheckPermissions(in []string) ([]string, []fault.Field) {
+	out := []string{}
+	for _, s := range in {
+		p, ok := ParsePermission(s)
+		if !ok {
+			return nil, []fault.Field{{Field: "permissions", Message: `there is no permission "` + cut.Brief(s, 64) + `"`}}
+		}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
