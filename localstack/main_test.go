@@ -191,8 +191,8 @@ func TestOneLineSaysWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, []string{"LIBRARY=" + file}, []string{"is a file: name the folder"}},
-		{"bad port", nil, []string{"PORT=99999"}, []string{"PORT is 99999: set a port up to 65535, or 0 for a free one"}},
-		{"bad proxies", nil, []string{"TRUSTED_PROXIES=17"}, []string{"TRUSTED_PROXIES is 17: set the number of reverse proxies in front of Longbox, 0 to 16"}},
+		{"bad port", nil, []string{"PORT=99999"}, []string{"PORT: must be a port up to 65535, or 0 for a free one, is 99999"}},
+		{"bad proxies", nil, []string{"TRUSTED_PROXIES=17"}, []string{"TRUSTED_PROXIES: must be the number of reverse proxies in front of Longbox, 0 to 16, is 17"}},
 		{"no number", nil, []string{"PORT=http"}, []string{"a setting is wrong", "PORT"}},
 		{"no address", nil, []string{"PUBLIC_URL=foo"}, []string{"PUBLIC_URL: must be an address like"}},
 		{"migration fails", breakProgram("migrate"), nil, []string{"migrate failed", "schema version 7 is from the future", "migrate.log"}},

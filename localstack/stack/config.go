@@ -43,10 +43,10 @@ func Load() (Config, error) {
 		return Config{}, fmt.Errorf("a setting is wrong: %w", err)
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return Config{}, fmt.Errorf("PORT is %d: set a port up to 65535, or 0 for a free one", c.Port)
+		return Config{}, fmt.Errorf("PORT: must be a port up to 65535, or 0 for a free one, is %d", c.Port)
 	}
 	if c.TrustedProxies < 0 || c.TrustedProxies > hops.Most {
-		return Config{}, fmt.Errorf("TRUSTED_PROXIES is %d: set the number of reverse proxies in front of Longbox, 0 to %d", c.TrustedProxies, hops.Most)
+		return Config{}, fmt.Errorf("TRUSTED_PROXIES: must be the number of reverse proxies in front of Longbox, 0 to %d, is %d", hops.Most, c.TrustedProxies)
 	}
 	if c.PublicURL != "" {
 		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {

@@ -49,10 +49,10 @@ type Config struct {
 // Validate names the first setting that is out of bounds.
 func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.ListenAddr); err != nil {
-		return fmt.Errorf("LISTEN_ADDR %q: want host:port", c.ListenAddr)
+		return fmt.Errorf("LISTEN_ADDR: must be host:port, is %q", c.ListenAddr)
 	}
 	if api, err := url.Parse(c.APIURL); err != nil || api.Host == "" || api.Scheme != "http" && api.Scheme != "https" {
-		return fmt.Errorf("API_URL %q: want http:// or https:// and a host", c.APIURL)
+		return fmt.Errorf("API_URL: must be http:// or https:// and a host, is %q", c.APIURL)
 	}
 	if _, err := redisconn.Options(c.RedisURL); err != nil { // its errors never contain the password
 		return err
@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 		{"ACCESS_GRACE", c.AccessGrace, 10 * time.Millisecond, time.Hour},
 	} {
 		if limit.value < limit.low || limit.value > limit.high {
-			return fmt.Errorf("%s is %s: want %s to %s", limit.name, limit.value, limit.low, limit.high)
+			return fmt.Errorf("%s: must be %s to %s, is %s", limit.name, limit.low, limit.high, limit.value)
 		}
 	}
 	for _, limit := range []struct {
@@ -87,7 +87,7 @@ func (c Config) Validate() error {
 		{"REPLAY_READS", c.ReplayReads, 1, 1_000},
 	} {
 		if limit.value < limit.low || limit.value > limit.high {
-			return fmt.Errorf("%s is %d: want %d to %d", limit.name, limit.value, limit.low, limit.high)
+			return fmt.Errorf("%s: must be %d to %d, is %d", limit.name, limit.low, limit.high, limit.value)
 		}
 	}
 	return nil

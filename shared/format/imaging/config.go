@@ -55,21 +55,21 @@ func (c Config) Validate() error {
 	case c == (Config{}):
 		return nil
 	case c.MemoryBytes < minMemory:
-		return fmt.Errorf("RENDER_MEMORY is %d bytes: set at least %d", c.MemoryBytes, minMemory)
+		return fmt.Errorf("RENDER_MEMORY: must be at least %d bytes, is %d", minMemory, c.MemoryBytes)
 	case c.MaxPixels < 1, c.MaxStreamPixels < 1:
 		return fmt.Errorf("RENDER_MAX_PIXELS and RENDER_MAX_STREAM_PIXELS must be at least 1")
 	case c.MaxStreamPixels > 1<<32:
-		return fmt.Errorf("RENDER_MAX_STREAM_PIXELS is %d: set at most %d", c.MaxStreamPixels, int64(1)<<32)
+		return fmt.Errorf("RENDER_MAX_STREAM_PIXELS: must be at most %d, is %d", int64(1)<<32, c.MaxStreamPixels)
 	case c.MaxPixels > c.MaxStreamPixels:
 		return fmt.Errorf("RENDER_MAX_PIXELS (%d) must not exceed RENDER_MAX_STREAM_PIXELS (%d)", c.MaxPixels, c.MaxStreamPixels)
 	case c.MaxBytes < 1:
-		return fmt.Errorf("RENDER_MAX_BYTES is %d: set at least 1", c.MaxBytes)
+		return fmt.Errorf("RENDER_MAX_BYTES: must be at least 1, is %d", c.MaxBytes)
 	case c.JXLMemory < minJXLMemory, c.JXLMemory > 1<<32:
-		return fmt.Errorf("RENDER_JPEG_XL_MEMORY is %d bytes: set %d to %d", c.JXLMemory, minJXLMemory, int64(1)<<32)
+		return fmt.Errorf("RENDER_JPEG_XL_MEMORY: must be %d to %d bytes, is %d", minJXLMemory, int64(1)<<32, c.JXLMemory)
 	case c.JXLTimeout <= 0:
-		return fmt.Errorf("RENDER_JPEG_XL_TIMEOUT is %s: set a time above 0", c.JXLTimeout)
+		return fmt.Errorf("RENDER_JPEG_XL_TIMEOUT: must be above 0, is %s", c.JXLTimeout)
 	case c.MaxWaiting < 1:
-		return fmt.Errorf("RENDER_MAX_WAITING is %d: set at least 1", c.MaxWaiting)
+		return fmt.Errorf("RENDER_MAX_WAITING: must be at least 1, is %d", c.MaxWaiting)
 	}
 	return nil
 }

@@ -22,17 +22,17 @@ func (c Config) Validate() error {
 	case c == (Config{}):
 		return nil
 	case c.Replay < 1 || c.Replay > 1_000_000:
-		return fmt.Errorf("EVENT_REPLAY is %d: want 1 to 1,000,000", c.Replay)
+		return fmt.Errorf("EVENT_REPLAY: must be 1 to 1,000,000, is %d", c.Replay)
 	case c.Retention < time.Minute:
-		return fmt.Errorf("EVENT_RETENTION is %s: want at least 1m", c.Retention)
+		return fmt.Errorf("EVENT_RETENTION: must be at least 1m, is %s", c.Retention)
 	case c.Timeout < time.Millisecond || c.Timeout > time.Second:
-		return fmt.Errorf("EVENT_TIMEOUT is %s: want 1ms to 1s", c.Timeout)
+		return fmt.Errorf("EVENT_TIMEOUT: must be 1ms to 1s, is %s", c.Timeout)
 	case c.Pause < time.Millisecond || c.Pause > time.Minute:
-		return fmt.Errorf("EVENT_PAUSE is %s: want 1ms to 1m", c.Pause)
+		return fmt.Errorf("EVENT_PAUSE: must be 1ms to 1m, is %s", c.Pause)
 	case c.Hold < time.Second || c.Hold > time.Minute:
-		return fmt.Errorf("EVENT_HOLD is %s: want 1s to 1m", c.Hold)
+		return fmt.Errorf("EVENT_HOLD: must be 1s to 1m, is %s", c.Hold)
 	case c.Queue < 1 || c.Queue > 1_000_000:
-		return fmt.Errorf("EVENT_QUEUE is %d: want 1 to 1,000,000", c.Queue)
+		return fmt.Errorf("EVENT_QUEUE: must be 1 to 1,000,000, is %d", c.Queue)
 	}
 	return nil
 }

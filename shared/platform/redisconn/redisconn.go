@@ -31,12 +31,12 @@ func Options(rawURL string) (*redis.Options, error) {
 		if errors.As(err, &parse) {
 			err = parse.Err // the outer error contains the URL
 		}
-		return nil, fmt.Errorf("REDIS_URL is not a URL: %w", err)
+		return nil, fmt.Errorf("REDIS_URL: must be a URL: %w", err)
 	}
 	switch u.Scheme {
 	case "redis", "rediss", "unix":
 	default:
-		return nil, fmt.Errorf("REDIS_URL has the scheme %q: want redis://host:port/0, rediss://… or unix:///path", u.Scheme)
+		return nil, fmt.Errorf("REDIS_URL: must be redis://host:port/0, rediss://… or unix:///path, has the scheme %q", u.Scheme)
 	}
 	opt, err := redis.ParseURL(rawURL)
 	if err != nil {
