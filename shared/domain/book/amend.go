@@ -343,8 +343,8 @@ func mapped(text *string, f func(string) string) *string {
 	return new(f(*text))
 }
 
-// SortTitle returns the SQL equivalent of naming.SortTitle for a stored title.
-func SortTitle(title string) string {
+// SortTitleSQL returns the SQL equivalent of naming.SortTitle for a stored title.
+func SortTitleSQL(title string) string {
 	return "normalize(regexp_replace(" + title + `, '\s+', ' ', 'g'))`
 }
 
@@ -507,7 +507,7 @@ func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c 
 		  chapter = case when $4 and (not $12 or $5::double precision is not null or `+noted+`'chapter')) then $5 else k.chapter end,
 		  updated_at = case when $6 then now() else k.updated_at end,
 		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
-		  title_sort = case when $9 then coalesce($10, $11, `+SortTitle("k.title")+`)
+		  title_sort = case when $9 then coalesce($10, $11, `+SortTitleSQL("k.title")+`)
 		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+sortHeld+`) then k.title_sort
 		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null

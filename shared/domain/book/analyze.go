@@ -14,8 +14,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// NeverRead is an SQL condition: book b was never analysed. A book that failed analysis does not count.
-const NeverRead = "not b.analyzed and b.error_type is null"
+// NeverReadSQL is a condition: book b was never analysed. A book that failed analysis does not count.
+const NeverReadSQL = "not b.analyzed and b.error_type is null"
 
 const analysisQueued = "The analysis of the book is queued"
 
@@ -77,7 +77,7 @@ func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) 
 	var n int64
 	err := task.AddEach(&b, task.Spec{Type: task.AnalyzeBook, Params: map[string]any{"force": force}, DedupeKey: task.AnalyzeBook + ":"}, &n,
 		`select b.library_id, b.series_id, b.id as book_id, jsonb_build_object('bookIds', jsonb_build_array(b.id)) as params from book b
-		where b.tenant_id = app.tenant() and b.id = any($1) and b.deleted_at is null and (`+NeverRead+` or $2) order by b.id`, ids, force)
+		where b.tenant_id = app.tenant() and b.id = any($1) and b.deleted_at is null and (`+NeverReadSQL+` or $2) order by b.id`, ids, force)
 	if err != nil {
 		return nil, err
 	}

@@ -103,17 +103,17 @@ func Join(libraryPath, key string) string {
 	return strings.TrimSuffix(libraryPath, "/") + "/" + key
 }
 
-// Direction is SQL for the reading direction of book b in series s and library l.
-const Direction = `coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,
+// DirectionSQL is SQL for the reading direction of book b in series s and library l.
+const DirectionSQL = `coalesce(case when 'readingDirection' = any(s.locks) then s.reading_direction end, b.reading_direction, s.reading_direction,
 	l.default_reading_direction)`
 
 // columns is the select list of a row; its aliases are defined in from. A book whose file is gone shows no number:
 // another book may use it until the file returns.
 var columns = `b.id, b.library_id, l.name as library_name, l.path as library_path, b.series_id, s.title as series_name, b.key,
 	b.title, b.title_sort, case when b.deleted_at is null then b.number end as number, b.volume, b.chapter, m.summary, b.format, b.fingerprint, b.size, b.page_count,
-	` + Direction + ` as reading_direction, b.analyzed,
+	` + DirectionSQL + ` as reading_direction, b.analyzed,
 	b.error_type, b.error_message, b.error_at, b.deleted_at is not null as deleted, b.created_at, b.updated_at,
-	p.id as progress_id, p.account_id, p.current_page, ` + progress.Percentage + ` as percentage, p.completed,
+	p.id as progress_id, p.account_id, p.current_page, ` + progress.PercentageSQL + ` as percentage, p.completed,
 	p.completed_at, p.started_at, p.updated_at as read_at, exists (select from wanted w where w.tenant_id = app.tenant()
 	  and w.account_id = app.account() and w.book_id = b.id) as wanted, (select k.digest from koreader_digest k where k.tenant_id = app.tenant()
 	  and k.book_id = b.id and (k.file_size, k.file_etag, k.file_modified) = (b.size, b.etag, b.modified_at)) as koreader_hash`

@@ -203,7 +203,7 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and l.book_strategy = 'series_name'
 		  and ($2 and b.volume is distinct from $3::integer or $4 and b.chapter is distinct from $5::double precision)
 		  and not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = b.library_id and t.type = 'renumber_series'
-		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOff+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
+		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
 // sortHeld is SQL for metadata m with a locked titleSort. A lock without a value is no reason to keep the old title.

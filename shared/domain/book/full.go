@@ -43,13 +43,13 @@ func (in FullInput) Of(p httpapi.Paging) httpapi.Paging {
 	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), MaxFull)}
 }
 
-// The ids of a page are selected once and kept for the other statements of the transaction: KeepPage, a select of ids
-// in order with limit and offset, and KeptEnd together form that statement.
+// The ids of a page are selected once and kept for the other statements of the transaction: KeepPageSQL, a select of
+// ids in order with limit and offset, and KeptEndSQL together form that statement. PageIDsSQL is the array of the ids.
 const (
-	KeepPage = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
-	KeptEnd  = ") x) p"
-	Kept     = "(current_setting('app.page', true)::uuid[])"
-	KeptIDs  = "select u.id from unnest" + Kept + " with ordinality u(id, nth) order by u.nth"
+	KeepPageSQL = "select set_config('app.page', coalesce(array_agg(p.id order by p.pos), '{}')::text, true) from (select id, row_number() over () as pos from ("
+	KeptEndSQL  = ") x) p"
+	PageIDsSQL  = "(current_setting('app.page', true)::uuid[])"
+	KeptIDsSQL  = "select u.id from unnest" + PageIDsSQL + " with ordinality u(id, nth) order by u.nth"
 )
 
 type keptMetadata struct {
@@ -57,7 +57,7 @@ type keptMetadata struct {
 	metadataRow
 }
 
-const keptMetadataSQL = "select book_id, " + metadataColumns + " from book_metadata where tenant_id = app.tenant() and book_id = any" + Kept
+const keptMetadataSQL = "select book_id, " + metadataColumns + " from book_metadata where tenant_id = app.tenant() and book_id = any" + PageIDsSQL
 
 // queueEntries adds a page and the total of the list to the batch; load returns both after the batch has run.
 func (q query) queueEntries(b *pgx.Batch, p httpapi.Paging, full bool) (load func() ([]Entry, int64, error)) {
@@ -82,11 +82,11 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Entry, 
 	var rows []row
 	var described []keptMetadata
 	var read []progress.BookReadings
-	b.Queue(KeepPage+q.page()+KeptEnd, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
+	b.Queue(KeepPageSQL+q.page()+KeptEndSQL, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
 	db.Value(b, &total, q.total, q.totalArgs...)
-	db.All(b, &rows, pageSQL(KeptIDs, 0), p.Limit(), 0)
+	db.All(b, &rows, pageSQL(KeptIDsSQL, 0), p.Limit(), 0)
 	db.All(b, &described, keptMetadataSQL)
-	progress.QueueAllReadings(b, &read, Kept)
+	progress.QueueAllReadings(b, &read, PageIDsSQL)
 	genres, tags := QueueAllTerms(b, "book", "genre"), QueueAllTerms(b, "book", "tag")
 	return func() ([]Entry, int64, error) {
 		readings, metadata := map[uuid.UUID]progress.Readings{}, map[uuid.UUID]*Metadata{}

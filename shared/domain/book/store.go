@@ -55,7 +55,7 @@ func QueueAllTerms(b *pgx.Batch, owner, table string) (load func() map[uuid.UUID
 		Term
 	}
 	db.All(b, &rows, `with l as materialized (select l.`+owner+`_id as owner_id, l.`+table+`_id as id from `+owner+`_`+table+` l
-		  where l.tenant_id = app.tenant() and l.`+owner+`_id = any`+Kept+`),
+		  where l.tenant_id = app.tenant() and l.`+owner+`_id = any`+PageIDsSQL+`),
 		t as materialized (select u.id, t.name, t.created_at, (select count(*) from series_`+table+` x
 		    where x.tenant_id = app.tenant() and x.`+table+`_id = u.id) as series_count
 		  from (select distinct id from l) u cross join lateral (select t.name, t.created_at from `+table+` t

@@ -37,7 +37,7 @@ func queueBooks(b *pgx.Batch, dst *[]publication, ids string, args ...any) {
 		  m.metadata ->> 'publisher' as publisher, m.metadata ->> 'languageIso' as language,
 		  coalesce(nullif(m.metadata -> 'authors', 'null'), '[]') as authors, b.format, b.size, b.page_count,
 		  case when b.analyzed then coalesce(i.images, 0) else 0 end as images, b.created_at, b.updated_at,
-		  p.current_page, `+progress.Percentage+` as percentage, p.completed, p.updated_at as read_at
+		  p.current_page, `+progress.PercentageSQL+` as percentage, p.completed, p.updated_at as read_at
 		from page
 		cross join lateral (select * from book x where x.tenant_id = app.tenant() and x.id = page.id limit 1) b
 		cross join lateral (select x.title from series x where x.tenant_id = app.tenant() and x.id = b.series_id limit 1) s

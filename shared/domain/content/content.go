@@ -197,6 +197,6 @@ func (w watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// SameVersion joins page_index p to book b if the index was made from the book's current version of the file: the
+// SameVersionSQL joins page_index p to book b if the index was made from the book's current version of the file: the
 // places of another version would be wrong.
-const SameVersion = "p.tenant_id = b.tenant_id and p.book_id = b.id and (p.file_size, p.file_etag, p.file_modified) = (b.size, b.etag, b.modified_at)"
+const SameVersionSQL = "p.tenant_id = b.tenant_id and p.book_id = b.id and (p.file_size, p.file_etag, p.file_modified) = (b.size, b.etag, b.modified_at)"

@@ -151,7 +151,7 @@ var bookFields = []field{
 	own(one("wantToRead", "Want to read", "exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id = b.id)")),
 	own(one("readStatus", "Read", "case when p.completed then 'read' when p.current_page > 0 then 'in_progress' else 'unread' end")),
 	own(one("currentPage", "At page", "p.current_page")),
-	own(one("progressPercentage", "Progress", "case when p.current_page is not null then "+progress.Percentage+" end")),
+	own(one("progressPercentage", "Progress", "case when p.current_page is not null then "+progress.PercentageSQL+" end")),
 	own(one("startedAt", "Begun", moment("p.started_at"))),
 	own(one("completedAt", "Completed", moment("p.completed_at"))),
 	own(one("lastReadAt", "Last read", moment("p.updated_at"))),

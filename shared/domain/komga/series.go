@@ -244,7 +244,7 @@ func terms(owner, table, id string) string {
 // seriesSQL selects the series with the given ids, one index lookup each; summary is the length of summaries.
 func seriesSQL(ids, summary string) string {
 	return `with page as materialized (select id, row_number() over () as pos from (` + ids + `) x),
-	  ` + progress.MineOfPage + `
+	  ` + progress.MineOfPageSQL + `
 	select s.id, s.library_id, l.path as library_path, s.path, s.title, s.title_sort, coalesce(left(s.summary, ` + summary + `), '') as summary,
 	  coalesce(s.publisher, '') as publisher, coalesce(s.language, '') as language, coalesce(s.status, '') as status,
 	  coalesce(s.reading_direction, l.default_reading_direction) as reading_direction, s.age_rating, s.year, s.total_volume_count,
@@ -258,7 +258,7 @@ func seriesSQL(ids, summary string) string {
 	cross join lateral (select * from series x where x.tenant_id = app.tenant() and x.id = page.id limit 1) s
 	cross join lateral (select x.path, x.default_reading_direction from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select count(*) filter (where p.completed) as read, count(*) filter (where not p.completed) as open
-	  from (select ` + progress.Completed + ` as completed
+	  from (select ` + progress.CompletedSQL + ` as completed
 	    from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null offset 0) p) c
 	order by page.pos`
 }

@@ -30,12 +30,12 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	db.One(&b, &at, `with busy as materialized (
 		  select m.id, m.name, scanned, reads, kept_out, unlisted from library m cross join lateral (
 		    select exists (`+unfinished+` and t.type = 'scan_library') as scanned, exists (`+unfinished+` and t.type in ('analyze_books', 'analyze_book', 'analyze_series', 'analyze_library')) as reads,
-		      `+scan.KeptOut("m.id")+` as kept_out, `+scan.Unlisted("m.id")+` as unlisted) x
+		      `+scan.KeptOutSQL("m.id")+` as kept_out, `+scan.UnlistedSQL("m.id")+` as unlisted) x
 		  where m.tenant_id = app.tenant() and m.id <> $1 and (scanned or reads or kept_out or unlisted))
 		select name, scanned, reads, kept_out from busy where exists (
 		  select from book k where k.tenant_id = app.tenant() and k.library_id = $1 and ((scanned
-		      or reads and exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = busy.id and b.size = k.size and b.deleted_at is null and `+book.NeverRead+`))
-		    and `+follow.Kept+` or (kept_out or unlisted) and k.deleted_at is not null and `+follow.Chosen+`))
+		      or reads and exists (select from book b where b.tenant_id = k.tenant_id and b.library_id = busy.id and b.size = k.size and b.deleted_at is null and `+book.NeverReadSQL+`))
+		    and `+follow.KeptSQL+` or (kept_out or unlisted) and k.deleted_at is not null and `+follow.ChosenSQL+`))
 		order by scanned desc, reads desc, kept_out desc, name limit 1`, id)
 	if err := d.Run(ctx, &b); err != nil || at == nil {
 		return err
@@ -56,4 +56,4 @@ func awaited(ctx context.Context, d *db.DB, id uuid.UUID) error {
 }
 
 // unfinished selects the pending and running tasks of library m.
-const unfinished = "select from task t where t.tenant_id = m.tenant_id and t.library_id = m.id and t.status in ('pending', 'running') and not " + task.PutOff
+const unfinished = "select from task t where t.tenant_id = m.tenant_id and t.library_id = m.id and t.status in ('pending', 'running') and not " + task.PutOffSQL

@@ -34,7 +34,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) (moved []
 		db.NoStatementTimeout(&b)
 		db.All(&b, &some, `with used as materialized (
 			  select k.id, k.key from book k join library l on l.tenant_id = k.tenant_id and l.id = k.library_id
-			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.Kept+`
+			  where k.tenant_id = app.tenant() and k.library_id = $1 and k.key > $2 and k.fingerprint <> '' and `+follow.KeptSQL+`
 			    and exists (select from book n join library m on m.tenant_id = n.tenant_id and m.id = n.library_id
 			      where n.tenant_id = k.tenant_id and n.fingerprint = k.fingerprint and n.fingerprint <> '' and n.library_id <> k.library_id and n.deleted_at is null
 			        and (coalesce(n.first_read_at, n.created_at) >= coalesce(l.looked_at, l.created_at) or m.bucket = l.bucket and m.prefix || n.key = l.prefix || k.key))

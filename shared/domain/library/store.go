@@ -163,7 +163,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		var busy bool
 		read.Queue(holdScan, id)
 		db.One(&read, &r, "select "+columns+from+" and l.id = $1 for update of l", id)
-		db.Value(&read, &busy, "select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and not "+task.PutOff+")", id)
+		db.Value(&read, &busy, "select exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and not "+task.PutOffSQL+")", id)
 		// Read under the lock: whoever reacts to a change of it waits, or is done.
 		setting.Value(&read, setting.SchedulerZone, &zone)
 		if err := tx.SendBatch(ctx, &read).Close(); err != nil {

@@ -87,7 +87,7 @@ func (m *Measurer) load(ctx context.Context, id uuid.UUID) (*sized, error) {
 	var i *page.Index
 	var s *sized
 	page.Queue(&b, &i, id)
-	db.One(&b, &s, `select b.series_id, b.library_id, p.revision, p.widths, p.heights from book b join page_index p on `+content.SameVersion+`
+	db.One(&b, &s, `select b.series_id, b.library_id, p.revision, p.widths, p.heights from book b join page_index p on `+content.SameVersionSQL+`
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, id)
 	// The index was rewritten between the two statements.
 	if err := m.Database.Run(ctx, &b); err != nil || i == nil || s == nil || len(s.Widths) != i.Count {
@@ -132,7 +132,7 @@ func (m *Measurer) read(ctx context.Context, b *sized) (found Result, paused boo
 func (m *Measurer) store(ctx context.Context, h task.Held, b *sized, found Result) error {
 	n, err := db.Exec(ctx, m.Database, `update page_index p set widths = $2, heights = $3 from book b
 		where p.tenant_id = app.tenant() and p.book_id = $1 and p.revision = $4 and (p.file_size, p.file_etag, p.file_modified) = ($5, $6, $7)
-		  and p.offsets = $8 and `+content.SameVersion, h.BookID, b.Widths, b.Heights, b.Revision, b.index.Size, b.index.ETag, b.index.Modified, b.index.Offsets)
+		  and p.offsets = $8 and `+content.SameVersionSQL, h.BookID, b.Widths, b.Heights, b.Revision, b.index.Size, b.index.ETag, b.index.Modified, b.index.Offsets)
 	if err == nil && n > 0 && found.Pages > 0 {
 		m.Publish(ctx, h.Tenant, events.BookUpdated(events.Book{ID: *h.BookID, SeriesID: b.SeriesID, LibraryID: b.LibraryID}, "pages"))
 	}

@@ -41,7 +41,7 @@ const errorsSQL = "select distinct on (type) type, case when app.limited() or ty
 
 const queueSQL = `select count(*) filter (where status = 'pending') as pending, count(*) filter (where status = 'running' and lease_until < now()) as stale,
 	count(*) filter (where status = 'running' and (lease_until < now()) is not true) as running,
-	(extract(epoch from now() - min(created_at) filter (where status = 'pending' and not ` + task.PutOff + `)) * 1000)::bigint as oldest_ms
+	(extract(epoch from now() - min(created_at) filter (where status = 'pending' and not ` + task.PutOffSQL + `)) * 1000)::bigint as oldest_ms
 	from task t where tenant_id = app.tenant() and status in ('pending', 'running')`
 
 // tasks returns the metrics and the current queue in one round trip.

@@ -120,7 +120,7 @@ func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
-		join page_index p on `+content.SameVersion+`
+		join page_index p on `+content.SameVersionSQL+`
 		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, book)
 	if err != nil {

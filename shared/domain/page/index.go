@@ -81,7 +81,7 @@ func queue(b *pgx.Batch, dst **Index, book uuid.UUID, part pages) {
 		k.key as pack_key, coalesce(k.size, 0) as pack_size, coalesce(k.etag, '') as pack_etag, coalesce(k.offsets[$2:$3], '{}') as pack_offsets,
 		coalesce(k.sizes[$2:$3], '{}') as pack_sizes, coalesce(k.crcs[$2:$3], '{}') as pack_crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		left join page_index p on `+content.SameVersion+`
+		left join page_index p on `+content.SameVersionSQL+`
 		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id and k.fingerprint = b.fingerprint
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null`, book, part.from, part.to)
 }

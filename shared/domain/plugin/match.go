@@ -345,7 +345,7 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 		change(&spec)
 	}
 	const waits = `t.tenant_id = app.tenant() and t.type = 'plugin_auto_match' and t.status in ('pending', 'running') and t.series_id = s.id
-		  and case when $3::timestamptz is null then not ` + task.PutOff + ` else date_trunc('second', t.scheduled_for) = date_trunc('second', $3) end`
+		  and case when $3::timestamptz is null then not ` + task.PutOffSQL + ` else date_trunc('second', t.scheduled_for) = date_trunc('second', $3) end`
 	if err := task.AddEach(&b, spec, &n, `
 		select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s join plugin p on p.tenant_id = s.tenant_id and p.id = $1
 		where s.tenant_id = app.tenant() and p.enabled and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))

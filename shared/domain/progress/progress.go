@@ -23,12 +23,12 @@ type Record struct {
 // completeAt is the share of a book from which it counts as completed.
 const completeAt = 0.98
 
-// Percentage is SQL for a record's percentage, from progress p and book b.
-const Percentage = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
+// PercentageSQL is SQL for a record's percentage, from progress p and book b.
+const PercentageSQL = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
 	"least(1, p.current_page::double precision / b.page_count) end"
 
 // columns is SQL for a Record's columns, from progress p and book b.
-const columns = "p.id, p.account_id, p.book_id, p.current_page, " + Percentage + " as percentage, " +
+const columns = "p.id, p.account_id, p.book_id, p.current_page, " + PercentageSQL + " as percentage, " +
 	"p.completed, p.completed_at, p.started_at, p.updated_at"
 
 // Update is the progress that a client sends.

@@ -144,7 +144,7 @@ type Last struct {
 
 // QueueLast adds the query for a Last to a batch; book is SQL for the book's id. dst is nil if the book was not read.
 func QueueLast(b *pgx.Batch, dst **Last, book string, args ...any) {
-	db.One(b, dst, "select p.current_page as page, coalesce("+Percentage+`, p.percentage, least(1, p.current_page::double precision / nullif(b.page_count, 0)), 0) as percentage, (select s.locator from reading_session s
+	db.One(b, dst, "select p.current_page as page, coalesce("+PercentageSQL+`, p.percentage, least(1, p.current_page::double precision / nullif(b.page_count, 0)), 0) as percentage, (select s.locator from reading_session s
 		  where `+mine("s", "p.book_id")+` and s.kind <> 'reset' and s.pass = (select max(x.pass) from reading_session x where `+mine("x", "p.book_id")+`)
 		  order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1) as locator
 		from progress p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id

@@ -56,7 +56,7 @@ var coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' en
 
 // Joins for the cover of book b: ofFile from its file only; ofBook from the chosen picture, else its file.
 const (
-	ofFile  = " join library l on l.tenant_id = b.tenant_id and l.id = b.library_id left join page_index p on " + content.SameVersion + " left join book_cover u on "
+	ofFile  = " join library l on l.tenant_id = b.tenant_id and l.id = b.library_id left join page_index p on " + content.SameVersionSQL + " left join book_cover u on "
 	ofBook  = ofFile + "u.tenant_id = app.tenant() and u.book_id = b.id and b.cover_source = 'custom:' || u.id"
 	oneBook = " where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null"
 )

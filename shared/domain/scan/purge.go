@@ -13,17 +13,17 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Unfinished is an SQL condition: a scan of library $1 is pending or running. It may still find a book that is marked
+// UnfinishedSQL is a condition: a scan of library $1 is pending or running. It may still find a book that is marked
 // deleted.
-const Unfinished = `exists (select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running'))`
+const UnfinishedSQL = `exists (select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running'))`
 
-// KeptOut is an SQL condition: the limit of books has kept files out of a library, and no scan since had room for all.
+// KeptOutSQL is a condition: the limit of books has kept files out of a library, and no scan since had room for all.
 // A book marked deleted may be one of these files under another name.
-func KeptOut(library string) string { return sinceNone("files_refused", library) }
+func KeptOutSQL(library string) string { return sinceNone("files_refused", library) }
 
-// Unlisted is an SQL condition: folders of a library could not be listed, and no scan since listed all. A book marked
+// UnlistedSQL is a condition: folders of a library could not be listed, and no scan since listed all. A book marked
 // deleted may be in one.
-func Unlisted(library string) string { return sinceNone("unlisted", library) }
+func UnlistedSQL(library string) string { return sinceNone("unlisted", library) }
 
 // sinceNone is an SQL condition: a scan of a library has a positive count, and no later scan of the whole library has
 // completed with zero.
@@ -33,9 +33,9 @@ func sinceNone(count, library string) string {
 		  and n.id > s.id and n.` + count + ` = 0 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''))`
 }
 
-// UnseenElsewhere is an SQL condition: KeptOut or Unlisted holds for another library.
-func UnseenElsewhere(library string) string {
-	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and (` + KeptOut("o.id") + ` or ` + Unlisted("o.id") + `))`
+// UnseenElsewhereSQL is a condition: KeptOutSQL or UnlistedSQL holds for another library.
+func UnseenElsewhereSQL(library string) string {
+	return `exists (select from library o where o.tenant_id = app.tenant() and o.id <> ` + library + ` and (` + KeptOutSQL("o.id") + ` or ` + UnlistedSQL("o.id") + `))`
 }
 
 // PurgeParams are the parameters of a purge_deleted task.
@@ -76,8 +76,8 @@ func RequestPurge(ctx context.Context, d *db.DB, added task.Added, library, seri
 		  union all select s.library_id, m.name from series s join library m on m.tenant_id = s.tenant_id and m.id = s.library_id
 		    where s.tenant_id = app.tenant() and s.id = $2)
 		select library_id, name, exists (select from task t where t.tenant_id = app.tenant() and t.library_id = l.library_id
-		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished, `+KeptOut("l.library_id")+` as kept_out,
-		  `+Unlisted("l.library_id")+` as unlisted, `+UnseenElsewhere("l.library_id")+` as elsewhere,
+		    and t.type = 'scan_library' and t.status in ('pending', 'running')) as unfinished, `+KeptOutSQL("l.library_id")+` as kept_out,
+		  `+UnlistedSQL("l.library_id")+` as unlisted, `+UnseenElsewhereSQL("l.library_id")+` as elsewhere,
 		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = l.library_id and b.deleted_at is not null
 		    and ($2::uuid is null or b.series_id = $2)) as books
 		from l`, library, series)

@@ -36,7 +36,7 @@ func request(ctx context.Context, d *db.DB, publish events.Publish, added task.A
 		return nil, nil, err
 	}
 	queueStatus(&b, fresh, p)
-	db.One(&b, &status, ByTask, fresh)
+	db.One(&b, &status, ByTaskSQL, fresh)
 	err := d.Run(ctx, &b)
 	if db.Dangling(err, "scan_tenant_id_library_id_fkey") || err == nil && out.TaskID == uuid.Nil { // the first: deleted meanwhile
 		return nil, nil, fault.Missing("Library")

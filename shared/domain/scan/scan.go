@@ -49,8 +49,8 @@ const statusColumns = `s.id, s.library_id, s.mode, case when app.limited() then 
 	case when app.limited() then '{}' when t.last_error is null then s.errors else array_append(s.errors, t.last_error) end as errors,
 	coalesce(t.started_at, t.created_at) as started_at, t.completed_at`
 
-// ByTask selects the Status of a scan by its task.
-const ByTask = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
+// ByTaskSQL selects the Status of a scan by its task.
+const ByTaskSQL = `select ` + statusColumns + ` from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
 	where s.tenant_id = app.tenant() and s.id = $1`
 
 // Event returns the scan's progress for the scan stream.

@@ -122,7 +122,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
 		  and coalesce(t.params ->> 'path', '') = '' and s.unlisted = 0`, id, at.Library)
 	b.Queue(countsSQL, id)
-	db.One(&b, &status, ByTask, id)
+	db.One(&b, &status, ByTaskSQL, id)
 	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -182,7 +182,7 @@ const matchAfter = `select n.library_id, n.id as series_id, null::uuid as book_i
 	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled and s.series_created > 0
 	  and exists (select from setting where tenant_id = app.tenant() and key = $2 and value = 'true')
 	  and not exists (select from task t where t.tenant_id = app.tenant() and t.series_id = n.id and t.type = 'plugin_auto_match'
-	    and t.status in ('pending', 'running') and not ` + task.PutOff + ` and t.params ->> 'pluginId' = p.id::text)
+	    and t.status in ('pending', 'running') and not ` + task.PutOffSQL + ` and t.params ->> 'pluginId' = p.id::text)
 	order by n.id, p.id`
 
 // purgeAfter selects the library of scan $1 if its deleted books are to be purged, unless a pending scan will do so.

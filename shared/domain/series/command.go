@@ -162,7 +162,7 @@ func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) 
 	var n int64
 	err := task.AddEach(&b, spec, &n, `select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s
 		where s.tenant_id = app.tenant() and s.id = any($1) and exists (select from book b where b.tenant_id = app.tenant() and b.series_id = s.id
-		  and b.deleted_at is null and (`+book.NeverRead+` or $2)) order by s.id`, ids, force)
+		  and b.deleted_at is null and (`+book.NeverReadSQL+` or $2)) order by s.id`, ids, force)
 	if err != nil {
 		return nil, err
 	}

@@ -81,11 +81,11 @@ func sorted(s scope, by httpapi.Sorting) (query, error) {
 	return all(s, field, desc), err
 }
 
-const kept = book.Kept
+const kept = book.PageIDsSQL
 
 // queueKeep selects and keeps the ids of a page.
 func (q query) queueKeep(b *pgx.Batch, total *int64, p httpapi.Paging) {
-	b.Queue(book.KeepPage+q.page()+book.KeptEnd, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
+	b.Queue(book.KeepPageSQL+q.page()+book.KeptEndSQL, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
@@ -103,7 +103,7 @@ const (
 	keptMetadataSQL = "select id, " + metadataColumns + " from series where tenant_id = app.tenant() and id = any" + kept
 	keptWarningsSQL = `select s.id, k.problem from series s join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path
 		where s.tenant_id = app.tenant() and s.id = any` + kept + ` and k.kind <> 'opf' and k.problem is not null order by k.key`
-	indexedSQL = "select p.id, c.max_volume, c.max_chapter, c.volumes_owned from (" + book.KeptIDs + `) p
+	indexedSQL = "select p.id, c.max_volume, c.max_chapter, c.volumes_owned from (" + book.KeptIDsSQL + `) p
 		cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
 		  count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned
 		  from book b where b.tenant_id = app.tenant() and b.series_id = p.id and b.deleted_at is null) c`
@@ -128,7 +128,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Details
 	var warned []warning
 	var read []progress.SeriesReadings
 	q.queueKeep(b, &total, p)
-	db.All(b, &rows, query{ids: book.KeptIDs}.sql(), p.Limit(), 0)
+	db.All(b, &rows, query{ids: book.KeptIDsSQL}.sql(), p.Limit(), 0)
 	db.All(b, &described, keptMetadataSQL)
 	db.All(b, &warned, keptWarningsSQL)
 	progress.QueueAllSeriesReadings(b, &read, kept)

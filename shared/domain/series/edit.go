@@ -283,7 +283,7 @@ func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody
 	if body.Title.Set {
 		names = append(names, "title")
 	}
-	ofTitle := book.SortTitle("case when $2 then $3 else s.title end")
+	ofTitle := book.SortTitleSQL("case when $2 then $3 else s.title end")
 	args, set := []any{id, body.Title.Set, title, naming.Normalize(title), locks}, []string{}
 	for _, c := range body.columns() {
 		if c.sent = c.sent || replace; c.sent {

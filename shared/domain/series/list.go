@@ -53,7 +53,7 @@ func Folder(library, path string) string {
 // planner from reading whole tables). The last two parameters are limit and offset.
 func (q query) sql() string {
 	return "with page as materialized (select id, row_number() over () as pos from (" + q.page() + `) x),
-	  ` + progress.MineOfPage + `
+	  ` + progress.MineOfPageSQL + `
 	select s.id, s.library_id, l.name as library_name, l.path as library_path, s.title, s.title_sort, s.path, s.summary, s.publisher,
 	  s.year, s.book_count, c.unread_count, c.max_volume, c.max_chapter, c.volumes_owned, s.created_at, s.updated_at,
 	  coalesce(t.tracked, false) as tracked, g.chapter_gap, g.volume_gap, ` + gapProvider + ` as gap_provider,
@@ -72,7 +72,7 @@ func (q query) sql() string {
 	cross join lateral (select x.name, x.path from library x where x.tenant_id = app.tenant() and x.id = s.library_id limit 1) l
 	cross join lateral (select max(b.volume) as max_volume, max(b.chapter) as max_chapter,
 	    count(*) filter (where b.volume is not null and b.chapter is null) as volumes_owned,
-	    count(*) filter (where (` + progress.Completed + `) is not true) as unread_count
+	    count(*) filter (where (` + progress.CompletedSQL + `) is not true) as unread_count
 	  from book b where b.tenant_id = app.tenant() and b.series_id = page.id and b.deleted_at is null) c
 	left join lateral (select x.tracked, x.track_chapters, x.track_volumes from series_tracking x
 	  where x.tenant_id = app.tenant() and x.series_id = page.id limit 1) t on true

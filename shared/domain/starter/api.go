@@ -82,7 +82,7 @@ func (s *starter) start(ctx context.Context, in *Body) (*task.Started, error) {
 	var b pgx.Batch
 	var later int
 	if in.ScheduledFor != nil {
-		db.Value(&b, &later, "select count(*) from (select from task t where t.tenant_id = app.tenant() and "+task.PutOff+" limit $1) t", mostLater)
+		db.Value(&b, &later, "select count(*) from (select from task t where t.tenant_id = app.tenant() and "+task.PutOffSQL+" limit $1) t", mostLater)
 	}
 	if err := s.database.Run(ctx, &b); err != nil {
 		return nil, err

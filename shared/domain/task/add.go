@@ -21,9 +21,9 @@ const columns = "insert into task (tenant_id, id, type, priority, params, librar
 // same matches the unfinished task with the same dedupe_key.
 const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null and status in ('pending', 'running')"
 
-// PutOff is an SQL condition: task t is to start at a later time. Such a task does not count as one that works on its
+// PutOffSQL is a condition: task t is to start at a later time. Such a task does not count as one that works on its
 // target.
-const PutOff = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
+const PutOffSQL = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
 
 // Add adds the insert of a task to the batch of the change that causes it. id receives its id, or the id of the
 // unfinished task with the same DedupeKey.

@@ -47,7 +47,7 @@ type author struct{ Name, Role string }
 func (b *book) queue(id uuid.UUID) *pgx.Batch {
 	var batch pgx.Batch
 	page.Queue(&batch, &b.index, id)
-	db.One(&batch, &b.row, `select b.title, s.title as series, b.number, `+booklist.Direction+` as direction,
+	db.One(&batch, &b.row, `select b.title, s.title as series, b.number, `+booklist.DirectionSQL+` as direction,
 		coalesce(b.reading_direction, case when 'readingDirection' = any(s.locks) then s.reading_direction end) is not null as settled,
 		coalesce(m.metadata ->> 'summary', '') as summary, coalesce(m.metadata ->> 'publisher', '') as publisher,
 		coalesce(m.metadata ->> 'languageIso', '') as language, coalesce(btrim(split_part(m.metadata ->> 'isbns', ',', 1), '[]" '), '') as isbn,

@@ -29,15 +29,15 @@ type Book struct {
 	Again       *string    `db:"again"` // its key, if it is analysed again
 }
 
-// ReadOrEdited returns an SQL condition: people have read or edited the book of this alias.
-func ReadOrEdited(book string) string {
+// ReadOrEditedSQL returns a condition: people have read or edited the book of this alias.
+func ReadOrEditedSQL(book string) string {
 	return fmt.Sprintf(`(exists (select from progress p where p.tenant_id = %[1]s.tenant_id and p.book_id = %[1]s.id)
 	or exists (select from completion c where c.tenant_id = %[1]s.tenant_id and c.book_id = %[1]s.id)
 	or exists (select from book_metadata m where m.tenant_id = %[1]s.tenant_id and m.book_id = %[1]s.id and m.locks <> '{}'))`, book)
 }
 
-// Chosen is an SQL condition: people have read, edited or chosen book k, or its series, in a way that no file does.
-var Chosen = `(` + ReadOrEdited("k") + `
+// ChosenSQL is a condition: people have read, edited or chosen book k, or its series, in a way that no file does.
+var ChosenSQL = `(` + ReadOrEditedSQL("k") + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
@@ -48,9 +48,9 @@ var Chosen = `(` + ReadOrEdited("k") + `
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tracking x where x.tenant_id = k.tenant_id and x.series_id = k.series_id and x.tracked))`
 
-// Kept is an SQL condition: more than the file would be lost with book k. An edit of a series locks only its
-// title, and files write some of the same fields: besides Chosen, those fields count, too.
-var Kept = `(` + Chosen + `
+// KeptSQL is a condition: more than the file would be lost with book k. An edit of a series locks only its
+// title, and files write some of the same fields: besides ChosenSQL, those fields count, too.
+var KeptSQL = `(` + ChosenSQL + `
 	or exists (select from external_id x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from external_link x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from book_genre x where x.tenant_id = k.tenant_id and x.book_id = k.id)

@@ -116,7 +116,7 @@ func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams
 }
 
 // open is the condition for books that were never analysed, or all if $2 is true.
-const open = " and (" + book.NeverRead + " or $2)"
+const open = " and (" + book.NeverReadSQL + " or $2)"
 
 // AnalyzeSeries handles analyze_series tasks: it analyses every book of a series, or only those never analysed.
 func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {

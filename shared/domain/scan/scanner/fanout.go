@@ -64,7 +64,7 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 	var b pgx.Batch
 	var ids []uuid.UUID
 	db.Values(&b, &ids, `select b.id from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null
-		and (`+book.NeverRead+` or $2) and ($3::uuid is null or b.id > $3) order by b.id limit $4`, h.LibraryID, force, at.After, fanOutBatch)
+		and (`+book.NeverReadSQL+` or $2) and ($3::uuid is null or b.id > $3) order by b.id limit $4`, h.LibraryID, force, at.After, fanOutBatch)
 	if err := s.Database.Run(ctx, &b); err != nil || len(ids) == 0 {
 		return 0, err
 	}

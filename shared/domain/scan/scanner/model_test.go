@@ -887,14 +887,14 @@ func (w *world) nameSeries(o op) {
 func (w *world) purge() {
 	w.idle()
 	before := w.books()
-	if values[bool](w.rig, "select "+scan.KeptOut("$1"), w.library)[0] {
+	if values[bool](w.rig, "select "+scan.KeptOutSQL("$1"), w.library)[0] {
 		w.api(0, "DELETE", "/api/v1/libraries/"+w.library.String()+"/purge-deleted", nil, 409)
 		return
 	}
 	w.api(0, "DELETE", "/api/v1/libraries/"+w.library.String()+"/purge-deleted", nil, 200)
 	w.idle()
 	after := w.books()
-	unread := values[bool](w.rig, "select exists (select from book b where b.tenant_id = app.tenant() and b.deleted_at is null and "+book.NeverRead+")")[0]
+	unread := values[bool](w.rig, "select exists (select from book b where b.tenant_id = app.tenant() and b.deleted_at is null and "+book.NeverReadSQL+")")[0]
 	for id, r := range before {
 		_, is := after[id]
 		if is != r.Live && !(is && unread) {

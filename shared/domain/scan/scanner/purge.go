@@ -29,19 +29,19 @@ type Purged struct {
 
 // keeps are, in SQL, why a purge of library $1, one that nobody has asked for where $3 is true, keeps book k for now.
 var keeps = []struct{ when, why string }{
-	{scan.KeptOut("$1"), "the limit of books keeps files out of the library, and they may be theirs"},
-	{scan.Unlisted("$1"), "their files may be in folders of the library that could not be listed"},
-	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverRead + `)`,
+	{scan.KeptOutSQL("$1"), "the limit of books keeps files out of the library, and they may be theirs"},
+	{scan.UnlistedSQL("$1"), "their files may be in folders of the library that could not be listed"},
+	{`exists (select from book b where b.tenant_id = app.tenant() and b.size = k.size and b.deleted_at is null and ` + book.NeverReadSQL + `)`,
 		"files of the same size have not been read yet and may be theirs"},
-	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverRead + `) and ` + follow.ReadOrEdited("k") + `)`,
+	{`(exists (select from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.deleted_at is null and ` + book.NeverReadSQL + `) and ` + follow.ReadOrEditedSQL("k") + `)`,
 		"people have read or edited them, and files of the library have not been read yet and may be theirs"},
 	{`exists (select from book b join scan s on s.tenant_id = b.tenant_id and s.library_id = b.library_id and not s.settled
 		where b.tenant_id = app.tenant() and b.fingerprint = k.fingerprint and b.fingerprint <> '' and b.library_id <> k.library_id and b.deleted_at is null)`,
 		"a scan of another library has found their files and has not ended"},
-	{`(` + scan.UnseenElsewhere("$1") + ` and ` + follow.Chosen + `)`,
+	{`(` + scan.UnseenElsewhereSQL("$1") + ` and ` + follow.ChosenSQL + `)`,
 		"people have read, edited or chosen them, and their files may be in another library that is not fully scanned, " +
 			"because of the limit of books or a folder that cannot be listed"},
-	{`($3 and k.deleted_at >= ` + lookedElsewhere + ` and ` + follow.Kept + `)`,
+	{`($3 and k.deleted_at >= ` + lookedElsewhere + ` and ` + follow.KeptSQL + `)`,
 		"more than their files would be lost with them, and their files may be in another library that has not been fully scanned since"},
 }
 
@@ -95,10 +95,10 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 		kept += " and not " + k.when
 	}
 	queueLock(&b, *h.LibraryID)
-	db.Value(&b, &unfinished, "select "+scan.Unfinished, h.LibraryID)
+	db.Value(&b, &unfinished, "select "+scan.UnfinishedSQL, h.LibraryID)
 	db.All(&b, &books, `delete from book where tenant_id = app.tenant() and id in (
 		  select k.id from book k where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
-		    and not `+scan.Unfinished+kept+`
+		    and not `+scan.UnfinishedSQL+kept+`
 		  limit $4)
 		returning id, series_id, revision`, h.LibraryID, h.SeriesID, afterScan, writeBatch)
 	db.Values(&b, &series, `select app.drop_empty_series(array(

@@ -80,7 +80,7 @@ func TestExcludedFoldersMakeRoom(t *testing.T) {
 	r.exec("update library set excluded_patterns = 'Other/**' where id = $1", r.a)
 	r.scans(r.a, r.b)
 	same(t, "gone", r.gone(), []string{"Other/0.cbz", "Other/1.cbz", "Other/2.cbz", "Other/3.cbz"})
-	if refuses := values[bool](r.rig, "select "+scan.KeptOut("$1"), r.b); refuses[0] {
+	if refuses := values[bool](r.rig, "select "+scan.KeptOutSQL("$1"), r.b); refuses[0] {
 		t.Error("the other library still counts as one that files are kept out of")
 	}
 	r.moved(id, "ann 1")

@@ -188,7 +188,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 			  and exists (select from book k where k.tenant_id = s.tenant_id and k.series_id = s.id and k.deleted_at >= t.created_at)`, h.ID)
 	}
 	load := r.queueLibrary(&b, *h.LibraryID)
-	db.One(&b, &status, scan.ByTask, h.ID)
+	db.One(&b, &status, scan.ByTaskSQL, h.ID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}

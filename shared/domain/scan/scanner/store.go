@@ -98,7 +98,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	}
 	cover.QueueShowing(b, newCovers(found), &out.showing)
 	if scanID != nil {
-		db.One(b, &out.status, scan.ByTask, scanID)
+		db.One(b, &out.status, scan.ByTaskSQL, scanID)
 	}
 	return out, nil
 }
@@ -155,10 +155,10 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 	}
 	text := clip(fault.Line(e.Message), 450) + "; the next scan tries again"
 	b.Queue(`update scan set error_count = error_count + greatest(n.unread, 1), errors = (array_append(errors, $2))[1:$3] from (select
-		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = $4 and b.key = any($5) and b.deleted_at is null and `+book.NeverRead+`)
+		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = $4 and b.key = any($5) and b.deleted_at is null and `+book.NeverReadSQL+`)
 		  + (select count(*) from sidecar k where k.tenant_id = app.tenant() and k.library_id = $4 and k.key = any($6) and k.pending) as unread) n
 		where tenant_id = app.tenant() and id = $1`, h.ParentID, text, errorsKept, h.LibraryID, p.Keys, p.Sidecars)
-	db.One(&b, &status, scan.ByTask, h.ParentID)
+	db.One(&b, &status, scan.ByTaskSQL, h.ParentID)
 	if err := s.Database.Run(ctx, &b); err != nil || status == nil {
 		return err
 	}

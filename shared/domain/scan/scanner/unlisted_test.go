@@ -125,7 +125,7 @@ func TestTooManyFoldersWithUnclearNames(t *testing.T) {
 	if res.Status != "failed" || res.Failure == nil || !strings.HasPrefix(*res.Failure, want) {
 		t.Errorf("%+v", res)
 	}
-	if purgable := values[bool](r, "select not "+scan.Unlisted("$1"), r.library); purgable[0] {
+	if purgable := values[bool](r, "select not "+scan.UnlistedSQL("$1"), r.library); purgable[0] {
 		t.Error("its books may be purged, although their files may be in those folders")
 	}
 }

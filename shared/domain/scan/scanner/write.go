@@ -104,7 +104,7 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	if err := s.queueSidecars(&b, part.sidecars); err != nil {
 		return err
 	}
-	db.One(&b, &status, scan.ByTask, s.scanID)
+	db.One(&b, &status, scan.ByTaskSQL, s.scanID)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}
@@ -247,9 +247,9 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 	}
 	b.Queue(`update book n set fingerprint = '', first_read_at = null, analyzed = false
 		from unnest($2::uuid[], $3::timestamptz[]) as u(id, seen)
-		where n.tenant_id = app.tenant() and n.id = u.id and n.deleted_at is not null and n.seen_at <= u.seen and n.fingerprint <> '' and not `+follow.ReadOrEdited("n")+`
+		where n.tenant_id = app.tenant() and n.id = u.id and n.deleted_at is not null and n.seen_at <= u.seen and n.fingerprint <> '' and not `+follow.ReadOrEditedSQL("n")+`
 		  and exists (select from book o where o.tenant_id = app.tenant() and o.library_id = $1 and o.fingerprint = n.fingerprint and o.id <> n.id
-		    and o.deleted_at is not null and o.created_at < n.created_at and `+follow.ReadOrEdited("o")+`
+		    and o.deleted_at is not null and o.created_at < n.created_at and `+follow.ReadOrEditedSQL("o")+`
 		    and not exists (select from scan f join task t on t.tenant_id = f.tenant_id and t.id = f.id
 		      where f.tenant_id = app.tenant() and f.library_id = $1 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''
 		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
