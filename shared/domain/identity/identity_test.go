@@ -13,7 +13,9 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/apikey"
+	"github.com/longbox/longbox/shared/domain/catalog"
 	"github.com/longbox/longbox/shared/domain/identity"
+	"github.com/longbox/longbox/shared/domain/komga"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -35,6 +37,8 @@ func routes(t *testing.T) func(a *httpapi.API, d *db.DB) {
 		bump := func(context.Context, uuid.UUID) {}
 		account.Routes(a, d, testkit.Tokens(t), bump, sender, "http://localhost")
 		apikey.Routes(a, d, bump)
+		catalog.Routes(a, d)
+		komga.Routes(a, d, func(context.Context, uuid.UUID) {})
 	}
 }
 

@@ -219,6 +219,38 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 	}
 }
 
+// Apps made for Komga and for OPDS send each request first without a credential. An address whose anonymous requests are
+// used up can still scroll through their covers; the interface's own paths refuse it.
+func TestAppsThatWaitForTheChallenge(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	s.DB.Exec(t, "insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.One)
+	u, _ := limited(t, s, s.User(t, "one", "reader"))
+	nobody, known := with(u, "Accept", "*/*"), basic(u, u.Name, testkit.Password)
+	empty := func(kind string) {
+		bucket := fmt.Sprintf("lb:{%s}:rate:%s:127.0.0.1", s.One, kind)
+		if err := testkit.Redis(t).Set(t.Context(), bucket, time.Now().Add(time.Hour).UnixMicro(), time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known.Do("GET", me, nil).Want(200) // the password is known from now on
+	empty("ip")
+	exhaust(t, me, func() *testkit.Response { return nobody.Do("GET", me, nil) })
+	for _, path := range []string{"/komga/api/v1/libraries", "/opds", "/opds/v2"} {
+		for range 60 {
+			if r := nobody.Do("GET", path, nil).Want(401); r.Header.Get("X-RateLimit-Limit") != "200" {
+				t.Fatalf("%s: counted as %v", path, r.Header)
+			}
+			known.Do("GET", path, nil).Want(200)
+		}
+	}
+	empty("probe")
+	for _, path := range []string{"/komga/api/v1/libraries", "/opds"} {
+		exhaust(t, path, func() *testkit.Response { return nobody.Do("GET", path, nil) })
+	}
+	exhaust(t, "another prefix", func() *testkit.Response { return nobody.Do("GET", "/other/api/v1/libraries", nil) })
+}
+
 // Connections to the event stream do not count for the user, and are accepted even if the user has no requests left;
 // anonymous ones count for the address.
 func TestConnectingToEventsIsExempt(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,7 +45,7 @@ type counting struct {
 
 // counting returns how a request is counted; first adds the tenant's bucket. An API key that is new to this process is
 // looked up at the rate of users: a client that starts with many requests at once, perhaps in several processes, is not
-// anonymous.
+// anonymous. So are probes.
 func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) counting {
 	tenant := t.ID.String()
 	c := counting{tenant: t.ID, exempt: caller != nil && connectsToEvents(r)}
@@ -57,6 +58,8 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:" + kind + ":" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
 	case newKey:
 		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:key:" + network(requestOf(r.Context()).clientIP), Rate: userRate, Burst: userBurst}
+	case a.isProbe(r, t):
+		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:probe:" + network(requestOf(r.Context()).clientIP), Rate: userRate, Burst: userBurst}
 	default:
 		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	}
@@ -65,6 +68,16 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 	}
 	return c
 }
+
+// isProbe reports whether a request asks for the challenge of an app made for Komga or for OPDS. Such an app sends every
+// request first without a credential, and again with one after the 401, which needs no database.
+func (a *API) isProbe(r *http.Request, t Tenant) bool {
+	p := r.URL.Path
+	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && credentialOf(r).Empty() && !a.isPublic(r.Method, p)
+}
+
+// isOPDS reports whether a path belongs to the catalogs.
+func isOPDS(path string) bool { return path == "/opds" || strings.HasPrefix(path, "/opds/") }
 
 // count takes the tokens of a request, with one round trip to Redis.
 func (a *API) count(ctx context.Context, c counting) ratelimit.Result {

@@ -54,7 +54,7 @@ func problem(r *request, err error) *Problem {
 		e.RetryAfter = time.Second
 	}
 	r.header.Set("Cache-Control", "no-store")
-	if e.Code == fault.Unauthorized && strings.HasPrefix(r.url.Path, "/opds") {
+	if e.Code == fault.Unauthorized && isOPDS(r.url.Path) {
 		// OPDS readers send user name and password only after a challenge. In a browser, the API must not cause a login
 		// dialog.
 		r.header.Set("WWW-Authenticate", `Basic realm="Longbox", charset="UTF-8"`)
