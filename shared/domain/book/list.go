@@ -135,23 +135,23 @@ func (s scope) sql() (string, []any) {
 	if !s.deleted {
 		where += " and b.deleted_at is null"
 	}
-	args := append([]any{}, s.args...)
-	if s.where != "" {
-		where += " and " + s.where
-	}
-	narrow, more := s.narrow(len(args))
-	return where + narrow, append(args, more...)
+	narrow, args := s.narrow()
+	return where + narrow, args
 }
 
-// narrow returns the clause for library and series, with parameters from n + 1.
-func (s scope) narrow(n int) (where string, args []any) {
+// narrow returns the clause on b for the condition, library and series, and its parameters.
+func (s scope) narrow() (where string, args []any) {
+	args = append(args, s.args...)
+	if s.where != "" {
+		where = " and " + s.where
+	}
 	for _, c := range []struct {
 		column string
 		id     *uuid.UUID
 	}{{"library_id", s.library}, {"series_id", s.series}} {
 		if c.id != nil {
 			args = append(args, *c.id)
-			where += fmt.Sprintf(" and b.%s = $%d", c.column, n+len(args))
+			where += fmt.Sprintf(" and b.%s = $%d", c.column, len(args))
 		}
 	}
 	return where, args
@@ -184,11 +184,7 @@ func recentlyRead(s scope, field string, desc bool) query { return touched(s, fa
 // touched lists the books that the caller has progress in, latest first; open leaves out completed ones. The book comes
 // from a subquery, one index lookup per progress row.
 func touched(s scope, open bool) query {
-	narrow, args := s.narrow(len(s.args))
-	args = append(append([]any{}, s.args...), args...)
-	if s.where != "" {
-		narrow += " and " + s.where
-	}
+	narrow, args := s.narrow()
 	where := `from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()`
 	if open {
 		where += " and not p.completed"
@@ -204,7 +200,7 @@ func touched(s scope, open bool) query {
 // series read last first. The caller's progress is aggregated once, as in rank.without, so that finding the first
 // unread book of a series is fast.
 func onDeck(s scope, field string, desc bool) query {
-	narrow, args := s.narrow(0)
+	narrow, args := s.narrow()
 	decks := `with mine as materialized (
 	  select p.book_id, p.updated_at, p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()),
 	read as materialized (

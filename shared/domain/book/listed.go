@@ -44,9 +44,14 @@ func ListRead(w ListQuery) (*Listed, error) {
 	return &Listed{touched(s, false)}, nil
 }
 
-// ListOnDeck returns the next book of each series that the caller reads and has no open book in; library limits it.
-func ListOnDeck(library *uuid.UUID) *Listed {
-	return &Listed{onDeck(scope{library: library}, "", false)}
+// ListOnDeck returns the next book of each series that the caller reads and has no open book in; libraries
+// limits it, unless there are none. They must be ids.
+func ListOnDeck(libraries []string) *Listed {
+	var s scope
+	if len(libraries) > 0 {
+		s = scope{where: "b.library_id = any($1::text[]::uuid[])", args: []any{libraries}}
+	}
+	return &Listed{onDeck(s, "", false)}
 }
 
 // ListOne returns one book, unless its file is gone.

@@ -58,7 +58,7 @@ func seriesLists(a *httpapi.API, d *db.DB) {
 				if order.Sort == "" {
 					order = l.order
 				}
-				return filteredSeries(ctx, d, in.SeriesFilter, nil, words(&in.Search), order, in.Paging)
+				return filteredSeries(ctx, d, in.SeriesFilter.split(), nil, words(&in.Search), order, in.Paging)
 			})
 	}
 	httpapi.Register(a, operation("POST", "/v1/series/list", "FilterSeries", "List the series that meet a condition", auth.SeriesRead),
@@ -81,7 +81,7 @@ func oneOfSeries(a *httpapi.API, d *db.DB) {
 			Paging
 		}) (*Page[Book], error) {
 			in.SeriesID = []string{in.ID.String()} // the id in the path takes precedence
-			list, err := in.list(nil, words(&in.Search), in.sorting(bookSorts))
+			list, err := in.split().list(nil, words(&in.Search), in.sorting(bookSorts))
 			if err != nil {
 				return nil, err
 			}
@@ -107,7 +107,7 @@ func bookLists(a *httpapi.API, d *db.DB) {
 				if order.Sort == "" {
 					order = l.order
 				}
-				list, err := in.list(nil, words(&in.Search), order)
+				list, err := in.split().list(nil, words(&in.Search), order)
 				if err != nil {
 					return nil, err
 				}
@@ -118,17 +118,13 @@ func bookLists(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *struct {
 			At
 			Paging
-			LibraryID []string `query:"libraryId,explode" doc:"Id of one library; ignored if there are several"`
+			LibraryID []string `query:"libraryId,explode"`
 		}) (*Page[Book], error) {
 			libraries := separated(in.LibraryID)
 			if err := ids("libraryId", libraries); err != nil {
 				return nil, err
 			}
-			var library *uuid.UUID
-			if len(libraries) == 1 {
-				library = httpapi.OptionalID(libraries[0])
-			}
-			return listBooks(ctx, d, book.ListOnDeck(library), in.Paging)
+			return listBooks(ctx, d, book.ListOnDeck(libraries), in.Paging)
 		})
 	httpapi.Register(a, operation("POST", "/v1/books/list", "FilterBooks", "List the books that meet a condition", auth.BooksRead),
 		func(ctx context.Context, in *struct {

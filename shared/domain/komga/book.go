@@ -129,6 +129,14 @@ type BookSearch struct {
 	Deleted        *bool           `json:"deleted,omitempty" nullable:"true"`
 }
 
+// split splits the comma-separated values of a query. Those of a body are whole: names may contain commas.
+func (f BookFilter) split() BookFilter {
+	for _, values := range []*[]string{&f.LibraryID, &f.SeriesID, &f.ReadListID, &f.ReadStatus, &f.MediaStatus, &f.Tag} {
+		*values = separated(*values)
+	}
+	return f
+}
+
 // filter converts the body to query parameters.
 func (s BookSearch) filter() BookFilter {
 	return BookFilter{LibraryID: s.LibraryID, SeriesID: s.SeriesID, ReadStatus: s.ReadStatus, MediaStatus: s.MediaStatus, Tag: s.Tag, Author: s.Author,
@@ -151,7 +159,7 @@ var bookSorts = map[string]string{"metadata.numberSort": "number", "number": "nu
 // list of the caller's progress.
 func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sorting) (*book.Listed, error) {
 	w := book.ListQuery{Find: find, Sort: sort}
-	libraries, of, read := separated(f.LibraryID), separated(f.SeriesID), lower(separated(f.ReadStatus))
+	libraries, of, read := f.LibraryID, f.SeriesID, lower(f.ReadStatus)
 	for name, values := range map[string][]string{"libraryId": libraries, "seriesId": of} {
 		if err := ids(name, values); err != nil {
 			return nil, err
@@ -163,8 +171,8 @@ func (f BookFilter) list(tree json.RawMessage, find *string, sort httpapi.Sortin
 	if len(of) == 1 {
 		w.Series, of = httpapi.OptionalID(of[0]), nil
 	}
-	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(separated(f.MediaStatus)),
-		oneOf("ownGenre", separated(f.Tag)), oneOf("author", names(f.Author)), members("readListId", separated(f.ReadListID), nil))
+	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("seriesId", of), oneOf("readStatus", read), statuses(f.MediaStatus),
+		oneOf("ownGenre", f.Tag), oneOf("author", names(f.Author)), members("readListId", f.ReadListID, nil))
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}

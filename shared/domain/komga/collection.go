@@ -171,6 +171,7 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 		if reflect.ValueOf(f).IsZero() && sort.Sort == "" {
 			return all()
 		}
+		f = f.split()
 		f.CollectionID = []string{id}
 		automatic, err := f.automatic(ctx, d)
 		if err != nil {
@@ -222,6 +223,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 		if reflect.ValueOf(f).IsZero() && sort.Sort == "" {
 			return all()
 		}
+		f = f.split()
 		f.ReadListID = []string{id}
 		list, err := f.list(nil, words(&f.Search), sort)
 		if err != nil {

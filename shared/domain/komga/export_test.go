@@ -36,7 +36,8 @@ func Statements(library, of uuid.UUID) ([]Statement, error) {
 	for _, limit := range []int{20, maxUnpaged} {
 		ids, args := all.Page(limit, 0)
 		out = append(out, Statement{"series", seriesSQL(ids, inList), args})
-		for name, list := range map[string]*book.Listed{"books": books, "books of a series": inSeries, "books read": read, "on deck": book.ListOnDeck(nil)} {
+		for name, list := range map[string]*book.Listed{"books": books, "books of a series": inSeries, "books read": read, "on deck": book.ListOnDeck(nil),
+			"on deck in libraries": book.ListOnDeck([]string{library.String()})} {
 			ids, args := list.Page(limit, 0)
 			out = append(out, Statement{name, bookSQL(ids, inList), args})
 		}

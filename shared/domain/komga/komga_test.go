@@ -296,11 +296,40 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Several libraries limit the books on deck, too.
+func TestOnDeckInLibraries(t *testing.T) {
+	t.Parallel()
+	s, sh := serve(t)
+	me := s.User(t, "one", "reader")
+	libraries := map[string]uuid.UUID{}
+	for _, name := range []string{"Cat", "Dog", "Emu"} {
+		id, books := uuid.New(), []uuid.UUID{uuid.New(), uuid.New()}
+		libraries[name] = id
+		s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+			values ($1, $2, $3, '/' || $3, 'b', $3, 'series_volume', 'filename', 'file_order')`, s.One, id, name)
+		s.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title) values ($1, $2, $2, $3, $3, $3, $3, lower($3))`, s.One, id, name)
+		s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, fingerprint, title, title_sort, search_title, number, page_count, analyzed)
+			select $1, u.id, $2, $2, $3 || u.n, 1, now(), 'cbz', $3 || u.n, $3 || ' ' || u.n, $3 || ' ' || u.n, lower($3 || ' ' || u.n), u.n, 3, true
+			from unnest($4::uuid[]) with ordinality as u(id, n)`, s.One, id, name, books)
+		read(t, s, me, books[0], true)
+	}
+	cat, dog := libraries["Cat"].String(), libraries["Dog"].String()
+	for query, titles := range map[string]string{"": "Emu 2, Dog 2, Cat 2", "?library_id=" + cat: "Cat 2", "?library_id=" + cat + "&library_id=" + dog: "Dog 2, Cat 2",
+		"?library_id=" + dog + "," + sh.library.String(): "Dog 2"} {
+		if got := list(t, me, "GET", "/v1/books/ondeck"+query, nil); got.titles() != titles || got.TotalElements != len(got.Content) {
+			t.Errorf("%s: %s of %d, want %s", query, got.titles(), got.TotalElements, titles)
+		}
+	}
+}
+
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	s, sh := serve(t)
 	me := s.User(t, "one", "reader")
 	read(t, s, me, sh.books["Able"][0], false)
+	s.DB.Exec(t, "update series set publisher = 'Kodansha, Ltd.' where title = 'Baker'")
+	s.DB.Exec(t, "with g as (insert into genre (tenant_id, id, name) values ($1, gen_random_uuid(), 'Own genre, too') returning id) "+
+		"insert into book_genre (tenant_id, book_id, genre_id) select $1, $2, id from g", s.One, sh.books["Baker"][0])
 	leaf := func(field, rest string) string { return fmt.Sprintf(`{"condition":{%q:{%s}}}`, field, rest) }
 	is := func(field, value string) string { return leaf(field, `"operator":"is","value":"`+value+`"`) }
 	for _, c := range []struct{ path, body, titles string }{
@@ -317,9 +346,13 @@ func TestConditions(t *testing.T) {
 		{"series", leaf("seriesStatus", `"operator":"isNot","value":"ONGOING"`), "Able"},
 		{"series", leaf("seriesStatus", `"operator":"isNot","value":"ENDED"`), "Baker"},
 		{"series", `{"status":["ONGOING"]}`, "Baker"},
+		{"series", `{"publisher":["Kodansha, Ltd."]}`, "Baker"},
+		{"series", `{"publisher":["Kodansha"]}`, ""},
+		{"series", `{"publisher":["Ltd.","Fox"]}`, "Able"},
+		{"books", `{"tag":["Own genre, too"]}`, "Baker 1"},
 		{"series", is("libraryId", sh.library.String()), "Able, Baker"},
 		{"series", leaf("title", `"operator":"contains","value":"ak"`), "Baker"},
-		{"series", leaf("publisher", `"operator":"isNull"`), "Baker"},
+		{"series", leaf("language", `"operator":"isNull"`), "Baker"},
 		{"series", leaf("author", `"operator":"is","value":{"name":"ann","role":"writer"}`), "Able"},
 		{"series", leaf("releaseDate", `"operator":"after","dateTime":"2000-06-01T00:00:00Z"`), "Baker"},
 		{"series", leaf("releaseDate", `"operator":"before","dateTime":"2001-06-01T00:00:00Z"`), "Able"},

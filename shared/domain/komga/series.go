@@ -133,6 +133,14 @@ type SeriesSearch struct {
 	Oneshot        *bool           `json:"oneshot,omitempty" nullable:"true"`
 }
 
+// split splits the comma-separated values of a query. Those of a body are whole: names may contain commas.
+func (f SeriesFilter) split() SeriesFilter {
+	for _, values := range []*[]string{&f.LibraryID, &f.CollectionID, &f.ReadStatus, &f.Status, &f.Publisher, &f.Language, &f.Genre, &f.Tag} {
+		*values = separated(*values)
+	}
+	return f
+}
+
 // filter converts the body to query parameters.
 func (s SeriesSearch) filter() SeriesFilter {
 	return SeriesFilter{LibraryID: s.LibraryID, CollectionID: s.CollectionID, ReadStatus: s.ReadStatus, Status: s.Status, Publisher: s.Publisher,
@@ -159,7 +167,7 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 		ID        string          `db:"id"`
 		Condition json.RawMessage `db:"condition"`
 	}
-	db.All(&b, &rows, "select id::text, condition from collection where tenant_id = app.tenant() and condition is not null and id::text = any($1)", separated(f.CollectionID))
+	db.All(&b, &rows, "select id::text, condition from collection where tenant_id = app.tenant() and condition is not null and id::text = any($1)", f.CollectionID)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -174,16 +182,16 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 // automatic collections.
 func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.RawMessage, find *string, sort httpapi.Sorting) (w series.ListQuery, err error) {
 	w = series.ListQuery{Find: find, Sort: sort}
-	libraries := separated(f.LibraryID)
+	libraries := f.LibraryID
 	if err = ids("libraryId", libraries); err != nil {
 		return w, err
 	}
 	if len(libraries) == 1 {
 		w.Library, libraries = httpapi.OptionalID(libraries[0]), nil
 	}
-	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(separated(f.ReadStatus))), oneStatus(separated(f.Status)),
-		oneOf("publisher", separated(f.Publisher)), oneOf("language", separated(f.Language)), oneOf("genre", separated(f.Genre)),
-		oneOf("tag", separated(f.Tag)), oneOf("author", names(f.Author)), members("collectionId", separated(f.CollectionID), automatic))
+	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(f.ReadStatus)), oneStatus(f.Status),
+		oneOf("publisher", f.Publisher), oneOf("language", f.Language), oneOf("genre", f.Genre),
+		oneOf("tag", f.Tag), oneOf("author", names(f.Author)), members("collectionId", f.CollectionID, automatic))
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}
