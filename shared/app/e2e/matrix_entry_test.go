@@ -521,6 +521,7 @@ var operations = map[string]entry{
 	"komgaGetPreviousBook":              {name: (*matrix).theBook, status: 404},
 	"komgaGetProgression":               {name: (*matrix).placed},
 	"komgaGetResource":                  {name: (*matrix).theBook, status: 404}, // not an EPUB
+	"komgaGetReadListProgress":          {name: (*matrix).readList},
 	"komgaGetSeries":                    {name: (*matrix).theSeries},
 	"komgaGetSeriesProgress":            {name: (*matrix).theSeries},
 	"komgaGetSeriesThumbnail":           {name: (*matrix).theSeries},
@@ -565,6 +566,7 @@ var operations = map[string]entry{
 	"komgaReadSeries":                   {name: (*matrix).theSeries, status: 204},
 	"komgaSetProgression":               {name: (*matrix).theBook, body: value(aPlace), status: 204},
 	"komgaSetReadProgress":              {name: (*matrix).theBook, body: value(object{"page": 1}), status: 204},
+	"komgaSetReadListProgress":          {name: (*matrix).readList, body: value(object{"lastBookRead": 1}), status: 204},
 	"komgaSetSeriesProgress":            {name: (*matrix).theSeries, body: value(object{"lastBookNumberSortRead": 1}), status: 204},
 	"komgaUnreadSeries":                 {name: (*matrix).theSeries, status: 204},
 }

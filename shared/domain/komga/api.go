@@ -19,6 +19,12 @@ type IDInput struct {
 	ID uuid.UUID `path:"id" format:"uuid"`
 }
 
+// ReadListInput names a read list.
+type ReadListInput struct {
+	At
+	ID string `path:"id" doc:"Id of a read list, or want-to-read"`
+}
+
 // Routes registers the operations that respond with JSON.
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	users(a, d)
@@ -189,6 +195,19 @@ func reading(a *httpapi.API, d *db.DB) {
 			}
 		}) (*httpapi.None, error) {
 			return nil, readUpTo(ctx, d, in.ID, in.Body.Last)
+		})
+	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/read-progress/tachiyomi", "GetReadListProgress", "Get the caller's progress in a read list", auth.ReadListsRead),
+		func(ctx context.Context, in *ReadListInput) (*ReadListProgress, error) {
+			return readListProgress(ctx, d, in.ID)
+		})
+	httpapi.Register(a, operation("PUT", "/v1/readlists/{id}/read-progress/tachiyomi", "SetReadListProgress", "Mark the first books of a read list as read", auth.BooksRead),
+		func(ctx context.Context, in *struct {
+			ReadListInput
+			Body struct {
+				Last int `json:"lastBookRead" minimum:"0" doc:"Number of books, in the order of the list"`
+			}
+		}) (*httpapi.None, error) {
+			return nil, readFirst(ctx, d, in.ID, in.Body.Last)
 		})
 	where := operation("GET", "/v1/books/{id}/progression", "GetProgression", "Get the caller's last position in an e-book as a Readium locator; returns 204 if there is none", auth.BooksRead)
 	where.MayBeEmpty = true

@@ -216,6 +216,11 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 		})
 }
 
+// wantedBooks selects the books that the caller wants to read, in the caller's order.
+func wantedBooks() *book.Listed {
+	return book.Selected("select w.book_id as id"+readLists.wanted+wantedOrder, "select count(*)"+readLists.wanted)
+}
+
 // readListMembers registers the books of read lists, in the list's order unless a filter or sort is given.
 func readListMembers(a *httpapi.API, d *db.DB) {
 	of := func(ctx context.Context, id string, f BookFilter, p Paging, all func() (*Page[Book], error)) (*Page[Book], error) {
@@ -241,7 +246,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 			Paging
 		}) (*Page[Book], error) {
 			return of(ctx, wantedID, in.BookFilter, in.Paging, func() (*Page[Book], error) {
-				return listBooks(ctx, d, book.Selected("select w.book_id as id"+readLists.wanted+wantedOrder, "select count(*)"+readLists.wanted), in.Paging)
+				return listBooks(ctx, d, wantedBooks(), in.Paging)
 			})
 		})
 	httpapi.Register(a, operation("GET", "/v1/readlists/{id}/books", "ListReadListBooks", "List the books of a read list", auth.ReadListsRead),

@@ -638,6 +638,34 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
+	// Progress in a read list goes by its order.
+	best := root + "/v1/readlists/" + ids["Best"].String() + "/read-progress/tachiyomi"
+	progress := func(path string, books, read, unread, open, last float64) {
+		t.Helper()
+		want(t, me.Do("GET", path, nil).Want(200).Map(), map[string]any{"booksCount": books, "booksReadCount": read, "booksUnreadCount": unread,
+			"booksInProgressCount": open, "lastReadContinuousIndex": last})
+	}
+	progress(best, 2, 0, 2, 0, 0)
+	read(t, s, me, books[0], true)
+	progress(best, 2, 1, 1, 0, 0)
+	read(t, s, me, books[1], false)
+	progress(best, 2, 1, 0, 1, 0)
+	me.Do("PUT", best, `{"lastBookRead":1}`).Want(204)
+	progress(best, 2, 2, 0, 0, 2)
+	s.DB.Exec(t, "delete from progress where book_id = $1", books[0])
+	me.Do("PUT", best, `{"lastBookRead":0}`).Want(204) // marks nothing as unread
+	progress(best, 2, 1, 1, 0, 1)
+	me.Do("PUT", best, `{"lastBookRead":5}`).Want(204)
+	progress(best, 2, 2, 0, 0, 2)
+	wants := root + "/v1/readlists/" + wanted + "/read-progress/tachiyomi"
+	progress(wants, 2, 1, 1, 0, 0)
+	me.Do("PUT", wants, `{"lastBookRead":1}`).Want(204)
+	progress(wants, 2, 2, 0, 0, 2)
+	nothing := strings.Replace(best, ids["Best"].String(), uuid.NewString(), 1)
+	me.Do("GET", nothing, nil).Want(404)
+	me.Do("PUT", nothing, `{"lastBookRead":1}`).Want(404)
+	refused(t, me.Do("GET", strings.Replace(best, ids["Best"].String(), "x", 1), nil), "x", "id")
+	refused(t, me.Do("PUT", best, `{"lastBookRead":-1}`), "-1", "lastBookRead")
 	// Unordered ones: series by title, books by release.
 	s.DB.Exec(t, "update collection set ordered = false")
 	for at, titles := range map[string]string{"/v1/collections/" + zoo + "/series": "Able, Baker", "/v1/readlists/" + ids["Best"].String() + "/books": "Able 1, Able 2",
