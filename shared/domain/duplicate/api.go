@@ -15,12 +15,12 @@ import (
 func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 	op := httpapi.Group{Path: "/api/v1/duplicates", Tag: "Duplicates"}.Op
 	httpapi.Register(a, op("GET", "", "listDuplicates", "List the groups of books with the same content", auth.BooksRead),
-		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Group], error) {
-			page, total, err := list(ctx, d, in.Limit(), in.Offset())
+		func(ctx context.Context, in *struct{ httpapi.Paging }) (*GroupPage, error) {
+			page, totals, err := list(ctx, d, in.Limit(), in.Offset())
 			if err != nil {
 				return nil, err
 			}
-			return httpapi.NewPage(ctx, in.Paging, page, total), nil
+			return &GroupPage{*httpapi.NewPage(ctx, in.Paging, page, totals.TotalGroups), *totals}, nil
 		})
 	httpapi.Register(a, op("POST", "/scan", "findDuplicates", "Start the task that finds duplicates", auth.BooksWrite),
 		func(ctx context.Context, _ *struct{}) (*task.Started, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // Group is a group of books with the same content.
@@ -22,6 +23,18 @@ type Group struct {
 	UpdatedAt      time.Time   `json:"updatedAt" db:"updated_at"`
 }
 
+// Totals counts all groups.
+type Totals struct {
+	TotalGroups         int64 `json:"totalGroups" db:"total_groups"`
+	TotalDuplicateBooks int64 `json:"totalDuplicateBooks" db:"total_books" doc:"Number of books in all groups"`
+}
+
+// GroupPage is a page of groups, with the counts of all.
+type GroupPage struct {
+	httpapi.Page[Group]
+	Totals
+}
+
 // shown joins the groups with their current books, without groups that were dismissed with exactly these. The index on
 // fingerprints excludes empty ones, and is used only if the query does so explicitly.
 const shown = ` from duplicate g cross join lateral (
@@ -29,15 +42,16 @@ const shown = ` from duplicate g cross join lateral (
 	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null) m
 	where g.tenant_id = app.tenant() and cardinality(m.books) > 1 and m.books is distinct from g.dismissed`
 
-// list returns a page of the groups, oldest first, and their total in one round trip.
-func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, int64, error) {
+// list returns a page of the groups, oldest first, and the totals in one round trip.
+func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, *Totals, error) {
 	var b pgx.Batch
 	var groups []Group
-	var total int64
+	var totals *Totals
 	db.All(&b, &groups, "select g.id, g.fingerprint, m.books, cardinality(m.books) as count, g.created_at, g.updated_at"+shown+
 		" order by g.created_at, g.id limit $1 offset $2", limit, offset)
-	db.Value(&b, &total, "select count(*)"+shown)
-	return groups, total, d.Run(ctx, &b)
+	db.One(&b, &totals, "select count(*) as total_groups, coalesce(sum(cardinality(m.books)), 0)::bigint as total_books"+shown)
+	err := d.Run(ctx, &b)
+	return groups, totals, err
 }
 
 // dismiss hides a group until its members change.

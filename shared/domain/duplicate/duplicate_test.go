@@ -89,6 +89,14 @@ func TestDuplicates(t *testing.T) {
 	if len(got) != 2 || !slices.Equal(got["A"].BookIDs, want) {
 		t.Fatalf("%+v", got)
 	}
+	totals := func(c *testkit.Client, groups, books float64) {
+		t.Helper()
+		if m := c.Do("GET", "/api/v1/duplicates?pageSize=1", nil).Want(200).Map(); m["totalGroups"] != groups || m["totalDuplicateBooks"] != books || m["total"] != groups {
+			t.Errorf("%v, want %v groups with %v books", m, groups, books)
+		}
+	}
+	totals(c, 2, 5)
+	totals(other, 0, 0)
 	exec("update duplicate set created_at = now() - interval '1 day' where fingerprint = 'B'")
 	for page, fingerprint := range []string{"B", "A"} { // oldest first
 		m := c.Do("GET", fmt.Sprint("/api/v1/duplicates?pageSize=1&page=", page+1), nil).Want(200).Map()
@@ -100,6 +108,9 @@ func TestDuplicates(t *testing.T) {
 	limited, tag := s.User(t, "one", auth.Admin), uuid.New() // who does not see every book
 	exec("insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'x')", c.Tenant, tag)
 	exec("insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", c.Tenant, tag, limited.ID)
+	exec("insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) values ($1, $2, $3)", c.Tenant, libraries[1], tag) // the series of a3
+	totals(limited, 2, 4)
+	totals(c, 2, 5)
 	limited.Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(403)
 	limited.Do("DELETE", "/api/v1/duplicates/series/"+got["A"].ID, nil).Want(403)
 	s.User(t, "one", auth.Reader).Do("DELETE", "/api/v1/duplicates/"+got["A"].ID, nil).Want(403)
