@@ -110,7 +110,9 @@ func TestMembers(t *testing.T) {
 		}
 		is(year, "CBA")
 		was := me.Do("GET", at, nil).Want(200).Map()["updatedAt"]
-		me.Do("PATCH", at, `{"ordered":true}`).Want(200)
+		if m := me.Do("PATCH", at, `{"ordered":true,"_name":"no name"}`).Want(200).Map(); m["name"] != "Best" {
+			t.Errorf("an unknown member renamed it: %v", m)
+		}
 		is("", "CAB")
 		me.Do("PUT", members, th.body(k, "B")).Want(204)
 		is("", "BCA")

@@ -34,7 +34,7 @@ func camel(key string) string {
 	if to, ok := aliases[key]; ok {
 		return to
 	}
-	if !strings.Contains(key, "_") {
+	if !strings.Contains(key, "_") || key[0] == '_' { // a name that begins with _ is no other spelling
 		return key
 	}
 	parts := strings.Split(key, "_")

@@ -56,6 +56,8 @@ func TestNamesTwice(t *testing.T) {
 		`{"title_preprocessing_rules":[{"a":1,"A":2}]}`:  true,
 		`{"status":"a","status_":"b","state":"c"}`:       false,
 		`{"read_status":1,"readStatus":2}`:               false,
+		`{"sessions":[{"_id":1,"id":2}]}`:                false,
+		`{"_name":1,"name":2,"__name":3}`:                false,
 		`{"value":{"a":1,"A":2}}`:                        false,
 		`[{"a":1,"A":2}]`:                                false,
 	} {

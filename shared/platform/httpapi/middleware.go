@@ -145,9 +145,6 @@ func parameter(key string) string {
 	if key == "limit" { // the page size of some one-page lists
 		return "pageSize"
 	}
-	if key == strings.Repeat("_", len(key)) { // some clients add it to bypass caches
-		return key
-	}
 	return camel(key)
 }
 
