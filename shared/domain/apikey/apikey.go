@@ -39,12 +39,16 @@ type APIKey struct {
 // CreatedAPIKey is a new key; only this response contains the whole key.
 type CreatedAPIKey struct {
 	ID          uuid.UUID  `json:"id" format:"uuid"`
+	UserID      uuid.UUID  `json:"user_id" format:"uuid"`
 	Name        string     `json:"name"`
 	Key         string     `json:"key" doc:"Complete key; no other response contains it"`
 	KeyPrefix   string     `json:"key_prefix"`
 	Permissions []string   `json:"permissions" nullable:"false"`
-	CreatedAt   time.Time  `json:"created_at"`
+	IsActive    bool       `json:"is_active"`
 	ExpiresAt   *time.Time `json:"expires_at" nullable:"true"`
+	LastUsedAt  *time.Time `json:"last_used_at" nullable:"true"`
+	CreatedAt   time.Time  `json:"created_at"`
+	UpdatedAt   time.Time  `json:"updated_at"`
 }
 
 // Create describes a key to create.
@@ -141,8 +145,8 @@ func create(ctx context.Context, d *db.DB, in Create) (*CreatedAPIKey, error) {
 	if stored == nil {
 		return nil, fault.New(fault.Conflict, "A user can keep %d API keys; delete some first", maxKeys)
 	}
-	return &CreatedAPIKey{ID: stored.ID, Name: stored.Name, Key: key, KeyPrefix: stored.KeyPrefix, Permissions: stored.Permissions,
-		CreatedAt: stored.CreatedAt, ExpiresAt: stored.ExpiresAt}, nil
+	return &CreatedAPIKey{ID: stored.ID, UserID: stored.UserID, Name: stored.Name, Key: key, KeyPrefix: stored.KeyPrefix, Permissions: stored.Permissions,
+		IsActive: stored.IsActive, ExpiresAt: stored.ExpiresAt, LastUsedAt: stored.LastUsedAt, CreatedAt: stored.CreatedAt, UpdatedAt: stored.UpdatedAt}, nil
 }
 
 // effective returns the caller's permissions without duplicates.

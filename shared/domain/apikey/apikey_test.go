@@ -87,7 +87,7 @@ func TestKeys(t *testing.T) {
 	s, bumps := serve(t)
 	u := s.User(t, "one", "reader", auth.TasksRead)
 	r := u.Do("POST", path, `{"name":" Reader app ","permissions":["books:read","BooksRead","api-keys-read"]}`).Want(201)
-	if got := keys(t, r.Body); got != "created_at expires_at id key key_prefix name permissions" {
+	if got := keys(t, r.Body); got != "created_at expires_at id is_active key key_prefix last_used_at name permissions updated_at user_id" {
 		t.Errorf("create response has %s", got)
 	}
 	if kept := r.Header.Get("Cache-Control"); kept != "no-store" {
@@ -95,7 +95,8 @@ func TestKeys(t *testing.T) {
 	}
 	m := r.Map()
 	key := m["key"].(string)
-	if prefix, ok := auth.APIKeyPrefix(key); !ok || prefix != m["key_prefix"] || m["name"] != "Reader app" || m["expires_at"] != nil {
+	if prefix, ok := auth.APIKeyPrefix(key); !ok || prefix != m["key_prefix"] || m["name"] != "Reader app" || m["expires_at"] != nil ||
+		m["user_id"] != u.ID.String() || m["is_active"] != true || m["last_used_at"] != nil || m["updated_at"] != m["created_at"] {
 		t.Errorf("created: %v", m)
 	}
 	if p := m["permissions"].([]any); len(p) != 2 || p[0] != auth.BooksRead || p[1] != auth.APIKeysRead {
