@@ -127,7 +127,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.Unranked().LatestFirst(l.latest), in.FullInput)
 			})
 		if l.inLibrary == "" {
 			continue
@@ -139,7 +139,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 				httpapi.Sorting
 				FullInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), &in.ID, in.Paging, in.Unranked().LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }

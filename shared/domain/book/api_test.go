@@ -35,6 +35,8 @@ func TestLists(t *testing.T) {
 	}{
 		{"", "A 1,A 2,A 3,A 4,A 5,A 6,A 7,A 8,A 9,A 10,B 1,B 2", 12},
 		{"?sort=title,desc&page_size=2", "B 2,B 1", 12},
+		{"?sort=relevance&pageSize=2", "A 1,A 2", 12}, // nothing is searched for
+		{"?sort=relevance,desc&pageSize=2", "A 1,A 2", 12},
 		{"?sort=title&order=desc&pageSize=2&page=2", "A 10,A 9", 12},
 		{"?page=3&pageSize=5", "B 1,B 2", 12},
 		{"?page=9&pageSize=5", "", 12},
@@ -62,7 +64,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %v, total %d; want %s, %d", c.query, got, total, c.want, c.total)
 		}
 	}
-	for query, want := range map[string]string{"": "A 10,A 9", "&order=asc": "A 1,A 2", "&order=desc": "A 10,A 9", "&sort=title&order=desc": "A 10,A 9", "&sort=title": "A 1,A 2"} {
+	for query, want := range map[string]string{"": "A 10,A 9", "&order=asc": "A 1,A 2", "&order=desc": "A 10,A 9", "&sort=title&order=desc": "A 10,A 9", "&sort=title": "A 1,A 2", "&sort=relevance": "A 10,A 9"} {
 		for _, path := range []string{"/books/recently-added?libraryId=" + comics.String(), "/libraries/" + comics.String() + "/books/recently-added?"} {
 			if got, total := titles(t, me.Do("GET", "/api/v1"+path+"&pageSize=2"+query, nil)); strings.Join(got, ",") != want || total != 10 {
 				t.Errorf("%s %s: %v, %d", path, query, got, total)
@@ -364,7 +366,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/api/v1/books/list", `{"condition":{"readStatus":{"operator":"is","value":"done"}}}`, "condition.readStatus.value"},
 		{"POST", "/api/v1/books/list", `{"condition":[]}`, "condition"},
 		{"POST", "/api/v1/books/list", `{"fullTextSearch":"` + strings.Repeat("x", 1001) + `"}`, "fullTextSearch"},
-		{"POST", "/api/v1/books/list?sort=relevance", `{}`, "sort"},
+		{"POST", "/api/v1/books/list?sort=score", `{}`, "sort"},
 	} {
 		var body any
 		if c.body != "" {

@@ -30,6 +30,8 @@ func TestFullTextSearch(t *testing.T) {
 		{"", `{"fullTextSearch":"batman","condition":{"libraryId":{"operator":"is","value":"` + manga.String() + `"}}}`, "[The Batman 1]"},
 		{"", `{"fullTextSearch":"robin"}`, "[]"},
 		{"", `{"fullTextSearch":null}`, "[Batman 1 Batman 2 The Batman 1]"},
+		{"?sort=relevance", `{"fullTextSearch":" "}`, "[Batman 1 Batman 2 The Batman 1]"}, // the default order
+		{"?sort=relevance,desc", `{}`, "[Batman 1 Batman 2 The Batman 1]"},
 	} {
 		if got, _ := titles(t, me.Do("POST", "/api/v1/books/list"+c.query, c.body)); fmt.Sprint(got) != c.want {
 			t.Errorf("%s %s: %v, want %s", c.query, c.body, got, c.want)

@@ -51,8 +51,12 @@ var sortFields = []string{"title", "number", "file_size", "page_count", "created
 // sameFields maps aliases to sort fields.
 var sameFields = map[string]string{"chapter_number": "number", "date_added": "created_at", "read_date": "last_read"}
 
-// orderOf returns the field to sort by (one of sortFields or more) and whether it is descending.
+// orderOf returns the field to sort by (one of sortFields or more; "" for the default order) and whether it is
+// descending.
 func orderOf(by httpapi.Sorting, more ...string) (field string, desc bool, err error) {
+	if len(more) == 0 {
+		by = by.Unranked()
+	}
 	names := append(append(more, sortFields...), slices.Sorted(maps.Keys(sameFields))...)
 	field, desc, err = by.By(names...)
 	if same := sameFields[field]; same != "" {

@@ -147,7 +147,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
 			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.Unranked(score).LatestFirst(l.latest), in.FullInput)
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; limited to one library"),
 			func(ctx context.Context, in *struct {
@@ -156,7 +156,7 @@ func ownLists(a *httpapi.API, d *db.DB) {
 				httpapi.Sorting
 				book.FullInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.LatestFirst(l.latest), in.FullInput)
+				return answer(ctx, d, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.Unranked(score).LatestFirst(l.latest), in.FullInput)
 			})
 	}
 }

@@ -151,8 +151,10 @@ type scope struct {
 // order returns the field to sort by (one of sortFields, or the search rank) and whether it is descending.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	names := slices.Concat(sortFields, slices.Sorted(maps.Keys(sameFields)))
-	if s.find != nil {
-		by, names = by.BestFirst(), append([]string{httpapi.Relevance}, names...)
+	if s.find == nil {
+		by = by.Unranked(score)
+	} else {
+		by, names = by.BestFirst(score), append([]string{httpapi.Relevance}, names...)
 	}
 	field, desc, err = by.By(names...)
 	return cmp.Or(sameFields[field], field), desc, err
@@ -174,9 +176,12 @@ var ranks = map[string]string{
 var sortFields = []string{"name", "date_added", "date_updated", "release_date", "date_read", "book_count", "file_size", "filename", "page_count",
 	"rating", "community_rating", "external_rating"}
 
+// score is another name of the search rank.
+const score = "score"
+
 // sameFields are other names of sortFields.
 var sameFields = map[string]string{"created_at": "date_added", "updated_at": "date_updated", "year": "release_date", "user_rating": "rating",
-	"avg_rating": "community_rating"}
+	"avg_rating": "community_rating", score: httpapi.Relevance}
 
 func (s scope) sql() (string, []any) {
 	where, args := "s.tenant_id = app.tenant()", append([]any{}, s.args...)

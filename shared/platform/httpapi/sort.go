@@ -25,10 +25,19 @@ func (s Sorting) LatestFirst(field string) Sorting {
 // Relevance sorts by how well an item matches the search.
 const Relevance = "relevance"
 
-// BestFirst sets the default order of a search: best matches first.
-func (s Sorting) BestFirst() Sorting {
-	if s.Sort == "" || s.Sort == Relevance {
+// BestFirst sets the default order of a search: best matches first. same are other names of Relevance.
+func (s Sorting) BestFirst(same ...string) Sorting {
+	if s.Sort == "" || s.Sort == Relevance || slices.Contains(same, s.Sort) {
 		s.Sort, s.Order = Relevance, cmp.Or(s.Order, "desc")
+	}
+	return s
+}
+
+// Unranked drops an order by relevance: without a search it is the list's default order. same are other names of
+// Relevance.
+func (s Sorting) Unranked(same ...string) Sorting {
+	if field, _, _ := strings.Cut(s.Sort, ","); field == Relevance || slices.Contains(same, field) {
+		return Sorting{}
 	}
 	return s
 }
