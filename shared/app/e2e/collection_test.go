@@ -74,3 +74,44 @@ func TestCoversOfCollections(t *testing.T) {
 	admin.Do("PATCH", at, object{"condition": condition("C")}).Want(200)
 	reader.Do("GET", at+"/thumbnail", nil).Want(404)
 }
+
+// A library, a collection and the want-to-read list show the picture that their first series shows, also if it was
+// uploaded and no book of the series can be read.
+func TestCoverOfTheFirstSeries(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	s.exec("insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.One)
+	admin, reader := s.as("admin"), s.as("reader")
+	testkit.WriteFile(t, s.folder, "A/a 1.cbz", []byte("no comic"))
+	testkit.WriteFile(t, s.folder, "B/b 1.cbz", testkit.Comic(t, 2, 2, ""))
+	library := s.library(admin, "Comics", "")
+	s.scan(admin, library)
+	a, b := s.books(admin)["A/a 1.cbz"], s.books(admin)["B/b 1.cbz"]
+	paths := []string{"/api/v1/libraries/" + library.String(), "/komga/api/v1/collections/want-to-read"}
+	for name, more := range map[string]object{"Chosen": {}, "Automatic": {"condition": object{"title": object{"operator": "isNot", "value": "C"}}}} {
+		more["name"] = name
+		paths = append(paths, "/api/v1/collections/"+admin.Do("POST", "/api/v1/collections", more).Want(201).Map()["id"].(string))
+		if name == "Chosen" {
+			admin.Do("POST", paths[len(paths)-1]+"/series", object{"seriesIds": []any{a.SeriesID, b.SeriesID}}).Want(200)
+		}
+	}
+	for _, of := range []book{a, b} {
+		reader.Do("POST", "/api/v1/want-to-read", object{"seriesId": of.SeriesID}).Want(201)
+	}
+	show := func(first book) {
+		t.Helper()
+		want := reader.Do("GET", "/api/v1/series/"+first.SeriesID.String()+"/thumbnail", nil).Want(200).Header.Get("ETag")
+		for _, path := range paths {
+			if got := reader.Do("GET", path+"/thumbnail", nil).Want(200).Header.Get("ETag"); got != want || got == "" {
+				t.Errorf("%s shows %s, its first series with a cover %s", path, got, want)
+			}
+		}
+	}
+	show(b)
+	admin.Do("POST", "/api/v1/series/"+a.SeriesID.String()+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 500, 1000, 4)}).Want(201)
+	show(a)
+	admin.Do("DELETE", "/api/v1/series/"+a.SeriesID.String()+"/covers/selected", nil).Want(204)
+	show(b)
+	admin.Do("POST", "/api/v1/series/"+b.SeriesID.String()+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 300, 1000, 4)}).Want(201)
+	show(b)
+}

@@ -19,11 +19,7 @@ const lookedAt = 50
 func (m *Maker) automaticCover(ctx context.Context, id uuid.UUID) (row *coverRow, err error) {
 	err = collection.Automatic(ctx, m.Database, id, func(b *pgx.Batch, members *series.Listed) {
 		page, args := members.Page(lookedAt, 0)
-		db.One(b, &row, `select `+coverColumns+`, now() as changed_at from (
-			  select k.* from (select id, row_number() over () as place from (`+page+`) p) s
-			  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
-			    order by k.number, k.title_sort, k.id limit 1) k
-			  order by s.place limit 1) b`+ofBook, args...)
+		db.One(b, &row, firstCover("select id, row_number() over () as place, id as member from ("+page+") p"), args...)
 	})
 	return row, err
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,8 +72,8 @@ func uploadedCovers(of string) string {
 }
 
 // A series shows its uploaded or chosen cover, else a picture beside its books (shared/domain/library), else the cover
-// of its first readable book. A library shows the cover of the first readable book of its first series; a manual
-// collection likewise, of its first series; a read list shows the cover of its first book.
+// of its first readable book. A library or collection shows the cover of its first series that has one; a read list
+// shows the cover of its first book.
 var uploadedCover = uploadedCovers("series") + " and s.cover_source = 'custom:' || c.id"
 
 var (
@@ -91,25 +92,16 @@ var (
 	seriesCover = `select ` + coverColumns + `, greatest(b.updated_at, s.updated_at) as changed_at from (
 		  select * from book where tenant_id = app.tenant() and series_id = $1 and deleted_at is null and fingerprint <> '' order by number, title_sort, id limit 1) b
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id` + ofBook
-	libraryCover = `select ` + coverColumns + `, greatest(b.updated_at, b.series_changed) as changed_at from (
-		  select k.*, s.updated_at as series_changed from series s
-		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = s.id and k.deleted_at is null and k.fingerprint <> ''
-		    order by k.number, k.title_sort, k.id limit 1) k
-		  where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0 order by s.title_sort, s.id limit 1) b` + ofBook
-	collectionCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
-		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
-		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = m.series_id and k.deleted_at is null and k.fingerprint <> ''
-		    order by k.number, k.title_sort, k.id limit 1) k
-		  where c.tenant_id = app.tenant() and c.id = $1 order by m.place, m.id limit 1) b` + ofBook
+	libraryCover = firstCover(`select s.id, s.title_sort as place, s.id as member from series s
+		where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0`)
+	collectionCover = firstCover(`select m.series_id as id, m.place, m.id as member from collection_member m
+		where m.tenant_id = app.tenant() and m.collection_id = $1 and m.series_id is not null`)
 	readListCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
 		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
 		  join book k on k.tenant_id = m.tenant_id and k.id = m.book_id
 		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b` + ofBook
-	wantedSeriesCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
-		  select k.* from wanted w
-		  cross join lateral (select * from book k where k.tenant_id = app.tenant() and k.series_id = w.series_id and k.deleted_at is null and k.fingerprint <> ''
-		    order by k.number, k.title_sort, k.id limit 1) k
-		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null order by w.place, w.id limit 1) b` + ofBook
+	wantedSeriesCover = firstCover(`select w.series_id as id, w.place, w.id as member from wanted w
+		where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and w.series_id is not null`)
 	wantedBookCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
 		  select k.* from wanted w join book k on k.tenant_id = w.tenant_id and k.id = w.book_id
 		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b` + ofBook
@@ -117,6 +109,18 @@ var (
 
 // seriesCovers are the covers of a series in order of precedence.
 var seriesCovers = []string{uploadedCover, chosenCover, pictureCover, seriesCover}
+
+// firstCover selects the cover of the first of some series that has one. of selects their ids, place and member, which
+// order them.
+func firstCover(of string) string {
+	covers := make([]string, len(seriesCovers))
+	for i, q := range seriesCovers {
+		covers[i] = fmt.Sprintf("(select %d as nth, x.* from (%s) x where x.cover_offset is not null and x.fingerprint <> '')", i, strings.ReplaceAll(q, "$1", "o.id"))
+	}
+	return `select c.id, key, bucket, prefix, size, etag, modified_at, fingerprint, cover_offset, cover_length, cover_packed, cover_plain, cover_method, cover_crc,
+		  cover_size, cover_quality, changed_at
+		from (` + of + ") o cross join lateral (" + strings.Join(covers, " union all ") + " order by nth limit 1) c order by o.place, o.member limit 1"
+}
 
 // findCover returns the first cover that queries find, nil if there is none. exists is a query for the owner of the
 // cover; without one the error is a 404 that names it by what.
