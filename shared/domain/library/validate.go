@@ -1,9 +1,7 @@
 package library
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -22,10 +21,7 @@ import (
 // The formats of the interface.
 var formats = []string{"CBZ", "CBR", "CB7", "CBT", "EPUB", "PDF"}
 
-const (
-	maxName   = 200
-	maxConfig = 64 << 10 // bytes of JSON
-)
+const maxName = 200
 
 // check normalizes the library's values and lists everything that is invalid.
 func check(l *Library) []fault.Field {
@@ -56,7 +52,7 @@ func check(l *Library) []fault.Field {
 		field string
 		value *json.RawMessage
 	}{{"seriesConfig", &l.SeriesConfig}, {"bookConfig", &l.BookConfig}, {"numberConfig", &l.NumberConfig}} {
-		if msg := checkObject(c.value); msg != "" {
+		if msg := httpapi.CheckObject(c.value); msg != "" {
 			add(c.field, "%s", msg)
 		}
 		*c.value = strategy.Canonical(*c.value)
@@ -69,7 +65,7 @@ func check(l *Library) []fault.Field {
 	if len(l.TitlePreprocessingRules) == 0 {
 		l.TitlePreprocessingRules = nil
 	}
-	bad = append(bad, CheckConditions("autoMatchConditions", &l.AutoMatchConditions)...)
+	bad = append(bad, automatch.Check(&l.AutoMatchConditions)...)
 	return append(bad, checkSchedule(l.ScanningConfig)...)
 }
 
@@ -81,24 +77,6 @@ func upper(formats []string) []string {
 		}
 	}
 	return out
-}
-
-// checkObject validates a configuration, which must be a JSON object; null becomes nil. It returns an error message or
-// "".
-func checkObject(value *json.RawMessage) string {
-	v := bytes.TrimSpace(*value)
-	switch {
-	case len(v) == 0 || bytes.Equal(v, []byte("null")):
-		*value = nil
-		return ""
-	case len(v) > maxConfig:
-		return fmt.Sprintf("is %d bytes of JSON; the limit is %d", len(v), maxConfig)
-	case v[0] != '{':
-		return "must be a JSON object or null"
-	case httpapi.HoldsNUL(v):
-		return "must not contain a NUL character"
-	}
-	return ""
 }
 
 func checkSchedule(s Scanning) []fault.Field {
@@ -137,55 +115,4 @@ func nextScan(l Library, server string, now time.Time) (*time.Time, error) {
 		return nil, fault.Invalid("scanningConfig.cronSchedule", "has no date in the coming years")
 	}
 	return &next, nil
-}
-
-// The operators of automatic matching (autoMatchConditions).
-var operators = []string{"is_null", "is_not_null", "equals", "not_equals", "gt", "gte", "lt", "lte", "contains", "not_contains",
-	"starts_with", "ends_with", "matches", "in", "not_in"}
-
-// CheckConditions validates the conditions of automatic matching in a field; null becomes nil.
-func CheckConditions(field string, raw *json.RawMessage) []fault.Field {
-	if msg := checkObject(raw); msg != "" || *raw == nil {
-		if msg == "" {
-			return nil
-		}
-		return []fault.Field{{Field: field, Message: msg}}
-	}
-	var c struct {
-		Mode  *string `json:"mode"`
-		Rules []struct {
-			Field    string          `json:"field"`
-			Operator string          `json:"operator"`
-			Value    json.RawMessage `json:"value"`
-		} `json:"rules"`
-	}
-	var readable any // a JSON number may not be readable as one
-	if err := errors.Join(json.Unmarshal(*raw, &c), json.Unmarshal(*raw, &readable)); err != nil {
-		return []fault.Field{{Field: field, Message: "must have mode (all or any) and rules, an array of {field, operator, value}"}}
-	}
-	var bad []fault.Field
-	if c.Mode != nil && *c.Mode != "all" && *c.Mode != "any" {
-		bad = append(bad, fault.Field{Field: field + ".mode", Message: "must be all or any"})
-	}
-	if len(c.Rules) > maxRules {
-		return append(bad, fault.Field{Field: field + ".rules", Message: fmt.Sprintf("has %d rules; the limit is %d", len(c.Rules), maxRules)})
-	}
-	for i, r := range c.Rules {
-		at := fmt.Sprintf("%s.rules[%d]", field, i)
-		if r.Field == "" || len(r.Field) > 200 {
-			bad = append(bad, fault.Field{Field: at + ".field", Message: "must name a field, for example metadata.language"})
-		}
-		if !slices.Contains(operators, r.Operator) {
-			bad = append(bad, fault.Field{Field: at + ".operator", Message: "must be one of " + strings.Join(operators, ", ")})
-		}
-		if r.Operator == "matches" {
-			var pattern string
-			if err := json.Unmarshal(r.Value, &pattern); err != nil || len(pattern) > maxPattern {
-				bad = append(bad, fault.Field{Field: at + ".value", Message: fmt.Sprintf("must be a regular expression of at most %d bytes", maxPattern)})
-			} else if _, err := strategy.Compile(pattern); err != nil {
-				bad = append(bad, fault.Field{Field: at + ".value", Message: err.Error()})
-			}
-		}
-	}
-	return bad
 }

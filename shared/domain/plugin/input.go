@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/format/naming"
@@ -228,7 +229,7 @@ func (f *Fields) matching(p *Plugin, c *check) {
 		if v := f.AutoMatchConditions.Value; v != nil {
 			p.AutoMatchConditions = *v
 		}
-		c.bad = append(c.bad, library.CheckConditions("autoMatchConditions", &p.AutoMatchConditions)...)
+		c.bad = append(c.bad, automatch.Check(&p.AutoMatchConditions)...)
 	}
 	if p.SearchQueryTemplate = f.SearchQueryTemplate.OrNil(p.SearchQueryTemplate); p.SearchQueryTemplate != nil {
 		if strings.TrimSpace(*p.SearchQueryTemplate) == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/format/cronexpr"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/filter"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -63,8 +64,8 @@ func (c *JobConfig) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	for name, value := range members {
-		if _, there := members[camel(name)]; !there {
-			members[camel(name)] = value
+		if _, there := members[filter.Camel(name)]; !there {
+			members[filter.Camel(name)] = value
 		}
 	}
 	data, err := json.Marshal(members)

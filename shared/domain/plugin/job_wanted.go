@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -29,7 +30,7 @@ const looksAtOnce = 100
 func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions ...json.RawMessage) (wanted, error) {
 	some := false
 	for _, c := range conditions {
-		some = some || ruled(c)
+		some = some || automatch.Ruled(c)
 	}
 	if !some {
 		return nil, nil
@@ -68,12 +69,6 @@ func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions
 	return out, nil
 }
 
-// ruled reports whether conditions have rules.
-func ruled(raw json.RawMessage) bool {
-	var c conditions
-	return len(raw) > 0 && json.Unmarshal(raw, &c) == nil && len(c.Rules) > 0
-}
-
 // meets reports whether a series meets all conditions.
 func meets(d *series.Details, all []json.RawMessage) (bool, error) {
 	about, err := contextOf(d)
@@ -81,7 +76,7 @@ func meets(d *series.Details, all []json.RawMessage) (bool, error) {
 		return false, err
 	}
 	for _, c := range all {
-		if no, err := unmet(c, about); err != nil || no != nil {
+		if no, err := automatch.Unmet(c, about); err != nil || no != nil {
 			return false, err
 		}
 	}

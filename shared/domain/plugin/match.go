@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/cut"
+	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -490,7 +491,7 @@ func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (
 		return "", fault.Missing("Library")
 	}
 	for _, c := range []json.RawMessage{of.Conditions, p.AutoMatchConditions} {
-		no, err := unmet(c, about)
+		no, err := automatch.Unmet(c, about)
 		if err != nil {
 			return "", err
 		}

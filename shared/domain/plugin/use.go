@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -192,7 +193,7 @@ func filled(template string, config map[string]any) string {
 	for _, at := range configured.FindAllStringSubmatchIndex(template, -1) {
 		out.WriteString(template[end:at[0]])
 		name := template[at[2]:at[3]]
-		switch value := text(config[name]); {
+		switch value := automatch.Text(config[name]); {
 		case secret.MatchString(name):
 		case at[0] == 0:
 			out.WriteString(value)

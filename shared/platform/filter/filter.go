@@ -127,7 +127,7 @@ func (c *compiler) node(raw json.RawMessage, path string, depth int) (string, er
 	}
 	for key, body := range keys {
 		at := join(path, key)
-		switch canonical(key) {
+		switch Camel(key) {
 		case "allOf":
 			return c.group(body, at, depth, " and ", "true")
 		case "anyOf":
@@ -166,7 +166,7 @@ func (c *compiler) group(raw json.RawMessage, path string, depth int, operator, 
 func (c *compiler) leaf(key string, raw json.RawMessage, path string) (string, error) {
 	field, ok := c.schema[key]
 	if !ok {
-		field, ok = c.schema[canonical(key)]
+		field, ok = c.schema[Camel(key)]
 	}
 	if !ok {
 		names := slices.Sorted(maps.Keys(c.schema))
@@ -205,8 +205,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// canonical converts snake_case to camelCase and leaves camelCase unchanged.
-func canonical(key string) string {
+// Camel converts snake_case to camelCase and leaves camelCase unchanged.
+func Camel(key string) string {
 	if !strings.Contains(key, "_") {
 		return key
 	}

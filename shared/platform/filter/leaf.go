@@ -48,7 +48,7 @@ func readLeaf(f Field, raw json.RawMessage, path string) (op string, value any, 
 	if err := json.Unmarshal(keys["operator"], &name); err != nil {
 		return "", nil, &Error{path + ".operator", "must be one of " + operatorNames(f.Type)}
 	}
-	op = canonical(name)
+	op = Camel(name)
 	takes, ok := operators[f.Type][op]
 	if !ok {
 		return "", nil, &Error{path + ".operator", "is not known for this field; use one of " + operatorNames(f.Type)}

@@ -255,6 +255,27 @@ var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothin
 
 var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)
 
+// maxObject limits free-form objects, in bytes.
+const maxObject = 64 << 10
+
+// CheckObject validates a free-form value, which must be a JSON object; null becomes nil. It returns an error message
+// or "".
+func CheckObject(value *json.RawMessage) string {
+	v := bytes.TrimSpace(*value)
+	switch {
+	case len(v) == 0 || bytes.Equal(v, []byte("null")):
+		*value = nil
+		return ""
+	case len(v) > maxObject:
+		return fmt.Sprintf("is %d bytes of JSON; the limit is %d", len(v), maxObject)
+	case v[0] != '{':
+		return "must be a JSON object or null"
+	case HoldsNUL(v):
+		return "must not contain a NUL character"
+	}
+	return ""
+}
+
 // HoldsNUL reports whether a string or a name in the value contains NUL, which the database cannot store.
 func HoldsNUL(value json.RawMessage) bool {
 	if !bytes.Contains(value, []byte(`\u0000`)) {
