@@ -144,13 +144,21 @@ func lookup(context map[string]any, path string) (any, bool) {
 	return at, true
 }
 
-// externalID finds a field of the ids: count is their number, <source> the id of a service.
+// externalID finds a field of the ids: count is their number, <source> and <source>.id the id of a service, and
+// <source>.url and <source>.hash what belongs to it. The name of a service may contain points, so it is searched first.
 func externalID(ids map[string]any, name string) (any, bool) {
 	if name == "count" {
 		return float64(len(ids)), true
 	}
-	id, ok := ids[name].(map[string]any)
-	return id["id"], ok
+	if id, ok := ids[name].(map[string]any); ok {
+		return id["id"], true
+	}
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 || !slices.Contains([]string{"id", "url", "hash"}, name[i+1:]) {
+		return nil, false
+	}
+	id, ok := ids[name[:i]].(map[string]any)
+	return id[name[i+1:]], ok
 }
 
 // Text returns a value as text, the same for a number and its digits; the elements of a list are joined by commas.
