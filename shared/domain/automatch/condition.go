@@ -120,13 +120,18 @@ func empty(v any) bool {
 	return v == nil || v == "" || ok && len(list) == 0
 }
 
-// lookup finds a field by its path. Names may be in snake_case, except in customMetadata.
+// lookup finds a field by its path. Names may be in snake_case, except in customMetadata. For a book, the path series
+// leads to the context of its series.
 func lookup(context map[string]any, path string) (any, bool) {
 	first, rest, nested := strings.Cut(path, ".")
 	first = filter.Camel(first)
-	if nested && first == "externalIds" {
-		ids, _ := context[first].(map[string]any)
-		return externalID(ids, rest)
+	if within, ok := context[first].(map[string]any); ok && nested {
+		switch first {
+		case "series":
+			return lookup(within, rest)
+		case "externalIds":
+			return externalID(within, rest)
+		}
 	}
 	var at any = context
 	for i, name := range strings.Split(path, ".") {

@@ -95,6 +95,9 @@ var lockNames = func() []string {
 	return names
 }()
 
+// Unlocked are the locks of a book without any.
+func Unlocked() Locks { return LockSet(lockNames, nil) }
+
 // Schema lists every lock.
 func (Locks) Schema(huma.Registry) *huma.Schema { return LockSchema(lockNames) }
 

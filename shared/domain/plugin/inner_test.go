@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
@@ -16,6 +17,28 @@ func TestTemplates(t *testing.T) {
 	about := map[string]any{"metadata": map[string]any{"title": "Tom & <Jerry>", "year": 1999.0}, "externalIds": map[string]any{"plugin:test": map[string]any{"id": "7"}}}
 	if got, err := expand("  {{metadata.title}} \n ({{metadata.year}}) {{externalIds.[plugin:test].id}} ", about); err != nil || got != "Tom & <Jerry> (1999) 7" {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The context of a book that is not analysed yet has all fields: its own are null, those that only series have are those
+// of its series.
+func TestContextOfBook(t *testing.T) {
+	t.Parallel()
+	s := &series.Details{Metadata: series.Metadata{Title: "S", Year: new(int32(1999)), Status: new("ended"), Locks: series.Locks{"title": true, "status": true}}}
+	s.ExternalIDs = []reference.ExternalID{{Source: "plugin:test", ExternalID: "7"}}
+	d := &aBook{Details: &book.Details{Book: book.Book{Title: "B", Number: new(1.5), FileFormat: "cbz", PageCount: 3}}}
+	about, err := contextOfBook(d, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, want := range map[string]string{"type": "book", "fileFormat": "cbz", "pageCount": "3", "metadata.title": "B", "metadata.number": "1.5", "metadata.year": "", "metadata.titleLock": "false",
+		"metadata.status": "ended", "metadata.statusLock": "true", "externalIds.count": "0", "series.type": "series", "series.metadata.title": "S", "series.metadata.titleLock": "true",
+		"series.metadata.year": "1999", "series.externalIds.plugin:test.id": "7", "series.external_ids.count": "1"} {
+		value, _ := json.Marshal(want)
+		no, err := failed(about, json.RawMessage(`{"rules":[{"field":"`+field+`","operator":"not_equals","value":`+string(value)+`}]}`))
+		if err != nil || no == nil {
+			t.Errorf("%s is not %q, %v", field, want, err)
+		}
 	}
 }
 

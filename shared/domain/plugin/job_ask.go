@@ -66,15 +66,14 @@ func countOf(kind string) string {
 		from (` + candidates(kind) + ") c"
 }
 
-// sampleOf selects a sample of $6; of the candidates that must be searched for, only those in the series $7 (null:
-// all).
+// sampleOf selects a sample of $6; of the candidates that must be searched for, only those in $7 (null: all).
 func sampleOf(kind string) string {
-	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent and ($7::uuid[] is null or c.external <> '' or c.series_id = any($7)) order by c.place limit $6"
+	return "select * from (" + candidates(kind) + ") c where not c.no_id and not c.recent and ($7::uuid[] is null or c.external <> '' or c.id = any($7)) order by c.place limit $6"
 }
 
-// searchedOf selects $6 random series with candidates that must be searched for, and the number of these candidates.
+// searchedOf selects $6 random candidates that must be searched for.
 func searchedOf(kind string) string {
-	return "select c.series_id, count(*) as items from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' group by 1 order by md5(c.series_id::text) limit $6"
+	return "select c.id, c.series_id, c.external from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' order by md5(c.id::text) limit $6"
 }
 
 // plan returns why a job cannot ask a plugin about a library, or nil.
@@ -114,7 +113,11 @@ func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i 
 	p.hurried = dry
 	out := &answer{seriesTitle: d.Metadata.Title}
 	if i.External == "" {
-		if out.why, err = r.unwanted(ctx, p, d); err != nil || out.why != "" {
+		about, err := contextOf(d)
+		if err != nil {
+			return nil, err
+		}
+		if out.why, err = r.unwanted(ctx, p, d.LibraryID, about); err != nil || out.why != "" {
 			return out, err
 		}
 	}
@@ -135,7 +138,11 @@ func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, on
 	out := &answer{seriesTitle: s.Metadata.Title, bookTitle: &d.Title}
 	id, before := i.External, []*asked(nil)
 	if id == "" {
-		if out.why, err = r.unwanted(ctx, p, s); err != nil || out.why != "" {
+		about, err := contextOfBook(d, s)
+		if err != nil {
+			return nil, err
+		}
+		if out.why, err = r.unwanted(ctx, p, d.LibraryID, about); err != nil || out.why != "" {
 			return out, err
 		}
 		best, why, a := r.findBook(ctx, p, d, s, sure)
@@ -153,19 +160,14 @@ func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, on
 func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, patient bool) (p *runnable, d *aBook, s *series.Details, sure float64, err error) {
 	var b pgx.Batch
 	var threshold string
-	d = &aBook{}
 	queueRunnable(&b, &p, plugin)
-	load, loadSeries := book.QueueDetails(&b, i.ID, false), series.QueueDetails(&b, i.SeriesID)
-	reference.QueueBook(&b, &d.elsewhere, i.ID)
+	load := queueBookInSeries(&b, i)
 	setting.Value(&b, setting.MatchThreshold, &threshold)
 	seconds := queuePatience(&b)
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, nil, nil, 0, err
 	}
-	if d.Details, err = load(); err != nil {
-		return nil, nil, nil, 0, err
-	}
-	if s, err = loadSeries(); err != nil {
+	if d, s, err = load(); err != nil {
 		return nil, nil, nil, 0, err
 	}
 	if err := p.plugin().usable(); err != nil {
@@ -175,6 +177,20 @@ func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, p
 		p.patient(*seconds)
 	}
 	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
+}
+
+// queueBookInSeries adds the selects of a book and its series to the batch.
+func queueBookInSeries(b *pgx.Batch, i *item) (load func() (*aBook, *series.Details, error)) {
+	d := &aBook{}
+	loadBook, loadSeries := book.QueueDetails(b, i.ID, false), series.QueueDetails(b, i.SeriesID)
+	reference.QueueBook(b, &d.elsewhere, i.ID)
+	return func() (_ *aBook, s *series.Details, err error) {
+		if d.Details, err = loadBook(); err != nil {
+			return nil, nil, err
+		}
+		s, err = loadSeries()
+		return d, s, err
+	}
 }
 
 // findBook is find for a book: by its ISBN, if it has one, its title and first author. A result without a score counts

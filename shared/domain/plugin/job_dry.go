@@ -23,7 +23,7 @@ type DryRunBody struct {
 
 // DryRun is what a job would do.
 type DryRun struct {
-	TotalEligible            int64   `json:"totalEligible" doc:"Number of series and books that the job would request; if more than 500 series have no id of the plugin and auto-matching has conditions, the number that meets them is estimated from 500 of these series"`
+	TotalEligible            int64   `json:"totalEligible" doc:"Number of series and books that the job would request; if more than 500 series or 500 books have no id of the plugin and auto-matching has conditions, the number that meets them is estimated from 500 of these"`
 	EstSkippedNoID           int64   `json:"estSkippedNoId"`
 	EstSkippedRecentlySynced int64   `json:"estSkippedRecentlySynced"`
 	EstSkippedConditions     int64   `json:"estSkippedConditions" doc:"Number of items excluded by the auto-match conditions of the library or the plugin"`
@@ -51,7 +51,7 @@ type ValueDelta struct {
 const (
 	dryRunTime  = 20 * time.Second
 	dryRunSize  = 5
-	dryRunLooks = 500 // series that are checked against conditions
+	dryRunLooks = 500 // series, and as many books, that are checked against conditions
 )
 
 // sampled is an item with its kind.
@@ -107,7 +107,7 @@ func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *
 		Recent   int64 `db:"recent"`
 		Searched int64 `db:"searched"` // how many of the eligible ones
 	}, len(kinds))
-	searched := make([][]searchedSeries, len(kinds))
+	searched := make([][]item, len(kinds))
 	some := make([][]candidate, len(kinds))
 	var conditions json.RawMessage // of the library
 	db.Value(&b, &conditions, "select coalesce(auto_match_conditions, 'null') from library where tenant_id = app.tenant() and id = $1", library)
@@ -118,14 +118,14 @@ func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	wanted, err := r.wantedOf(ctx, searched, conditions, p.AutoMatchConditions)
-	if err != nil {
-		return nil, err
-	}
 	b = pgx.Batch{}
 	for i, kind := range kinds {
 		n := counts[i]
-		skipped := n.Searched - wanted.share(searched[i], n.Searched)
+		wanted, err := r.wantedOf(ctx, kind, searched[i], conditions, p.AutoMatchConditions)
+		if err != nil {
+			return nil, err
+		}
+		skipped := n.Searched - wanted.share(n.Searched)
 		out.TotalEligible, out.EstSkippedNoID, out.EstSkippedRecentlySynced = out.TotalEligible+n.Eligible-skipped, out.EstSkippedNoID+n.NoID, out.EstSkippedRecentlySynced+n.Recent
 		out.EstSkippedConditions += skipped
 		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(&p.Plugin, library), size, wanted.ids())...)

@@ -321,6 +321,35 @@ func TestJobRefreshesBooks(t *testing.T) {
 	run("map[notFound:1 total:5 unchanged:4]")
 }
 
+// The conditions of automatic matching see the fields of a book and those of its series.
+func TestConditionsOfBooks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, nil)
+	library, _, _ := r.series("Comic")
+	novel, epub := r.another(library, "Novel", "", "")
+	r.DB.Exec(t, "update book set format = 'epub' where id = $1", epub)
+	r.DB.Exec(t, "update series set status = 'ended' where id = $1", novel)
+	job := r.job(c, library, object{"scope": "books_only", "bookExtraFields": []string{"subtitle"}})
+	for field, value := range map[string]string{"fileFormat": "epub", "metadata.title": "Novel", "series.metadata.title": "Novel", "metadata.status": "ended"} {
+		rule := object{"field": field, "operator": "equals", "value": value}
+		r.DB.Exec(t, "update library set auto_match_conditions = $1", object{"rules": []any{rule}})
+		if m := c.Do("POST", job+"/dry-run", nil).Want(200).Map(); m["totalEligible"] != 1.0 || m["estSkippedConditions"] != 1.0 || m["sample"].([]any)[0].(object)["bookId"] != epub.String() {
+			t.Errorf("%s: %v", field, m)
+		}
+		got, err := r.runner.Refresh(r.In(r.One), r.start(c, job))
+		if n := counted(t, got); err != nil || n["notFound"] != 1 || n["updated"]+n["unchanged"] != 1 {
+			t.Errorf("%s: %v, %v", field, n, err)
+		}
+		if asked := r.text("select string_agg(book_id::text, ' ') from external_id where source = 'plugin:test' and book_id is not null"); asked != epub.String() {
+			t.Errorf("%s: it was asked about %s", field, asked)
+		}
+		r.DB.Exec(t, "update task set status = 'completed'")
+		r.DB.Exec(t, "delete from external_id")
+	}
+}
+
 // A run continues where it stopped: after a pause, a crash, or the plugin's rate limit.
 func TestJobGoesOn(t *testing.T) {
 	t.Parallel()

@@ -109,7 +109,7 @@ func TestJobIsTriedWithConditions(t *testing.T) {
 	}
 	job := r.job(c, library, object{"scope": "series_and_books"})
 	tried(job, "6 0 0")
-	only := `{"rules":[{"field":"metadata.title","operator":"equals","value":"Wanted"}]}`
+	only := `{"rules":[{"field":"metadata.title","operator":"starts_with","value":"Wanted"}]}`
 	for _, of := range []string{"library", "plugin"} {
 		r.DB.Exec(t, "update "+of+" set auto_match_conditions = $1", only)
 		for _, s := range tried(job, "4 2 0") {

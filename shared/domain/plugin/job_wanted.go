@@ -14,93 +14,86 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// searchedSeries is a series with items that must be searched for.
-type searchedSeries struct {
-	ID    uuid.UUID `db:"series_id"`
-	Items int64     `db:"items"` // number of such items
-}
-
-// wanted holds which series meet the conditions of automatic matching; nil if there are no conditions.
+// wanted holds which items of a kind meet the conditions of automatic matching; nil if there are no conditions.
 type wanted map[uuid.UUID]bool
 
-// looksAtOnce is the number of series per batch.
+// looksAtOnce is the number of items per batch.
 const looksAtOnce = 100
 
-// wantedOf checks which series meet the conditions. The lists of the two kinds may overlap.
-func (r *Runner) wantedOf(ctx context.Context, of [][]searchedSeries, conditions ...json.RawMessage) (wanted, error) {
-	some := false
-	for _, c := range conditions {
-		some = some || automatch.Ruled(c)
-	}
-	if !some {
+// wantedOf checks which items meet the conditions.
+func (r *Runner) wantedOf(ctx context.Context, kind string, of []item, conditions ...json.RawMessage) (wanted, error) {
+	if !slices.ContainsFunc(conditions, automatch.Ruled) {
 		return nil, nil
 	}
-	var ids []uuid.UUID
-	for _, all := range of {
-		for _, s := range all {
-			if !slices.Contains(ids, s.ID) {
-				ids = append(ids, s.ID)
-			}
-		}
-	}
 	out := wanted{}
-	for page := range slices.Chunk(ids, looksAtOnce) {
+	for page := range slices.Chunk(of, looksAtOnce) {
 		var b pgx.Batch
-		loads := make([]func() (*series.Details, error), len(page))
-		for i, id := range page {
-			loads[i] = series.QueueDetails(&b, id)
+		loads := make([]func() (map[string]any, error), len(page))
+		for i := range page {
+			loads[i] = queueContext(&b, kind, &page[i])
 		}
 		if err := r.Database.Run(ctx, &b); err != nil {
 			return nil, err
 		}
 		for i, load := range loads {
-			d, err := load()
+			about, err := load()
 			if fault.Is(err, fault.NotFound) { // deleted meanwhile
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
-			if out[page[i]], err = meets(d, conditions); err != nil {
+			no, err := failed(about, conditions...)
+			if err != nil {
 				return nil, err
 			}
+			out[page[i].ID] = no == nil
 		}
 	}
 	return out, nil
 }
 
-// meets reports whether a series meets all conditions.
-func meets(d *series.Details, all []json.RawMessage) (bool, error) {
-	about, err := contextOf(d)
-	if err != nil {
-		return false, err
+// queueContext adds the selects of an item's context to the batch.
+func queueContext(b *pgx.Batch, kind string, i *item) (load func() (map[string]any, error)) {
+	if kind == "book" {
+		read := queueBookInSeries(b, i)
+		return func() (map[string]any, error) {
+			d, s, err := read()
+			if err != nil {
+				return nil, err
+			}
+			return contextOfBook(d, s)
+		}
 	}
+	read := series.QueueDetails(b, i.ID)
+	return func() (map[string]any, error) {
+		d, err := read()
+		if err != nil {
+			return nil, err
+		}
+		return contextOf(d)
+	}
+}
+
+// failed returns a rule that a context fails, nil if it meets all conditions.
+func failed(about map[string]any, all ...json.RawMessage) (*automatch.Rule, error) {
 	for _, c := range all {
 		if no, err := automatch.Unmet(c, about); err != nil || no != nil {
-			return false, err
+			return no, err
 		}
 	}
-	return true, nil
+	return nil, nil
 }
 
-// share estimates from a sample of series how many of the items would be searched for.
-func (w wanted) share(some []searchedSeries, of int64) int64 {
-	if w == nil {
+// share estimates from a sample of items how many of all items would be searched for.
+func (w wanted) share(of int64) int64 {
+	if len(w) == 0 {
 		return of
 	}
-	var met, seen int64
-	for _, s := range some {
-		if seen += s.Items; w[s.ID] {
-			met += s.Items
-		}
-	}
-	if seen == 0 {
-		return of
-	}
-	return min(int64(math.Round(float64(of)*float64(met)/float64(seen))), of)
+	return int64(math.Round(float64(of) * float64(len(w.ids())) / float64(len(w))))
 }
 
-// ids returns the ids of the wanted series; nil if there are no conditions.
+// ids returns the ids of the wanted items; nil if there are no conditions.
 func (w wanted) ids() []uuid.UUID {
 	if w == nil {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/cut"
-	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -464,7 +463,11 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 	if err != nil {
 		return nil, err
 	}
-	if no, err := r.unwanted(ctx, p, d); err != nil || no != "" {
+	about, err := contextOf(d)
+	if err != nil {
+		return nil, err
+	}
+	if no, err := r.unwanted(ctx, p, d.LibraryID, about); err != nil || no != "" {
 		return Outcome{Message: no, Applied: []string{}}, err
 	}
 	out, err := r.match(ctx, p, d, "", found, sure)
@@ -474,30 +477,21 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 	return Outcome{out.Success, out.Message, out.AppliedFields}, nil
 }
 
-// unwanted returns which condition of its library or of the plugin excludes a series from matching by tasks, "" if none
-// does.
-func (r *Runner) unwanted(ctx context.Context, p *runnable, d *series.Details) (string, error) {
-	about, err := contextOf(d)
-	if err != nil {
-		return "", err
-	}
+// unwanted returns which condition of its library or of the plugin excludes a series or book from matching by tasks, ""
+// if none does.
+func (r *Runner) unwanted(ctx context.Context, p *runnable, library uuid.UUID, about map[string]any) (string, error) {
 	of, err := db.Get[struct {
 		Conditions json.RawMessage `db:"auto_match_conditions"`
-	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", d.LibraryID)
+	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", library)
 	if err != nil {
 		return "", err
 	}
 	if of == nil {
 		return "", fault.Missing("Library")
 	}
-	for _, c := range []json.RawMessage{of.Conditions, p.AutoMatchConditions} {
-		no, err := automatch.Unmet(c, about)
-		if err != nil {
-			return "", err
-		}
-		if no != nil {
-			return fmt.Sprintf("Skipped: the condition on %s is not met", no.Field), nil
-		}
+	no, err := failed(about, of.Conditions, p.AutoMatchConditions)
+	if err != nil || no == nil {
+		return "", err
 	}
-	return "", nil
+	return fmt.Sprintf("Skipped: the condition on %s is not met", no.Field), nil
 }
