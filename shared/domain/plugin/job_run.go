@@ -32,15 +32,13 @@ const (
 
 // refreshing is the checkpoint of a run. The config is the one at its start.
 type refreshing struct {
-	Library  uuid.UUID `json:"library"`
-	Config   JobConfig `json:"config"`
-	Kind     int       `json:"kind"`  // index into kinds
-	After    string    `json:"after"` // place within the kind; all items up to it are done, except those below
-	Left     []item    `json:"left"`
-	Counts   refreshed `json:"counts"`
-	Since    time.Time `json:"since"` // when it began to wait for the rate limit
-	Waits    int       `json:"waits"`
-	Refusals int       `json:"refusals"`
+	retries
+	Library uuid.UUID `json:"library"`
+	Config  JobConfig `json:"config"`
+	Kind    int       `json:"kind"`  // index into kinds
+	After   string    `json:"after"` // place within the kind; all items up to it are done, except those below
+	Left    []item    `json:"left"`
+	Counts  refreshed `json:"counts"`
 }
 
 // refreshed counts the results of a run.
@@ -322,21 +320,8 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 
 // wait decides about a run that cannot continue now: it continues later, or fails.
 func (w *refresh) wait() error {
-	var f *fault.Error
-	var limited *limit
-	switch at := &w.at; {
-	case errors.As(w.stop, &limited):
-		if at.Waits == 0 {
-			at.Since = time.Now()
-		}
-		if time.Since(at.Since) > mostWaiting {
-			return w.stop
-		}
-		at.Waits++
-		return task.Later(at, max(turnAfter, min(time.Duration(limited.wait)*time.Second<<min(at.Waits-1, 10), longestWait)))
-	case errors.As(w.stop, &f) && f.Code == fault.TooManyRequests && at.Refusals < mostRefusals:
-		at.Refusals++
-		return task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
+	if wait, ok := w.at.exactly(w.stop, false, fault.TooManyRequests); ok {
+		return task.Later(&w.at, max(turnAfter, wait))
 	}
 	return w.stop
 }

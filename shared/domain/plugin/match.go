@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -387,21 +385,10 @@ type Outcome struct {
 	Applied []string `json:"appliedFields"`
 }
 
-// Limits of retries: how often a task retries a plugin that is rate limited or because of concurrent changes, and how
-// long it waits for the plugin's own rate limit, which many tasks share.
-const (
-	mostRefusals = 10
-	mostWaiting  = 7 * 24 * time.Hour
-	longestWait  = 10 * time.Minute
-	grace        = 8 * time.Second // for a pending response, when others want the worker
-)
-
 // waiting is the checkpoint of a task.
 type waiting struct {
-	Since    time.Time `json:"since"`
-	Waits    int       `json:"waits"`    // for the rate limit
-	Found    string    `json:"found"`    // the plugin's id of the series, if it was found already
-	Refusals int       `json:"refusals"` // by the plugin, by concurrent changes of the series, or by yielding the worker
+	retries
+	Found string `json:"found"` // the plugin's id of the series, if it was found already
 }
 
 // Match handles plugin_auto_match tasks.
@@ -410,50 +397,20 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &in); err != nil || h.SeriesID == nil {
 		return nil, fault.New(fault.BadRequest, "The task does not name both a plugin and a series")
 	}
-	at := waiting{Since: time.Now()}
+	var at waiting
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
 	asking, cancel := patience(ctx)
 	defer cancel()
 	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
-	var f *fault.Error
-	var limited *limit
-	isFault := errors.As(err, &f)
-	switch {
-	case errors.As(err, &limited):
-		if time.Since(at.Since) > mostWaiting {
-			return nil, err
+	if wait, ok := at.again(err, interrupted(ctx, asking, err), fault.TooManyRequests, fault.Conflict); ok {
+		if l := (*limit)(nil); errors.As(err, &l) {
+			at.Found = l.found
 		}
-		at.Waits++
-		at.Found = limited.found
-		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
-		return nil, task.Later(at, wait/2+rand.N(wait)) // jitter
-	case err != nil && asking.Err() != nil && ctx.Err() == nil && at.Refusals < mostRefusals:
-		at.Refusals++
-		return nil, task.Later(at, 0)
-	case isFault && (f.Code == fault.TooManyRequests || f.Code == fault.Conflict) && at.Refusals < mostRefusals:
-		at.Refusals++
-		return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
+		return nil, task.Later(at, wait)
 	}
 	return out, err
-}
-
-// patience returns a context for requests to plugins in a task: it ends a while after the task should pause.
-func patience(ctx context.Context) (asking context.Context, cancel context.CancelFunc) {
-	asking, cancel = context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-task.Pause(ctx):
-			wait := grace
-			if end, ok := ctx.Deadline(); ok { // end of the invocation
-				wait = min(wait, time.Until(end)-time.Second)
-			}
-			time.AfterFunc(wait, cancel)
-		case <-asking.Done():
-		}
-	}()
-	return asking, cancel
 }
 
 // matchByTask is match under the conditions of the library and the plugin; found is the plugin's id of the series, ""

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -132,7 +131,7 @@ func TestSeriesAreFoundByTasks(t *testing.T) {
 	r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now(), use_existing_external_id = false")
 	_, err = r.runner.Match(ctx, r.held(a))
 	found := r.held(a)
-	found.Place = reflect.ValueOf(err).Elem().FieldByName("place").Bytes()
+	found.Place = json.RawMessage(placeOf(err))
 	r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now()")
 	if got, err = r.runner.Match(ctx, found); err != nil || !got.(plugin.Outcome).Matched {
 		t.Errorf("%+v, %v", got, err)

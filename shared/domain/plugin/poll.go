@@ -3,8 +3,6 @@ package plugin
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +34,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &in); err != nil {
 		return nil, fault.New(fault.BadRequest, "The task does not name a release source")
 	}
-	var at waiting
+	var at retries
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
@@ -54,24 +52,23 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	var result release.Result
 	asking, cancel := patience(ctx)
 	a := r.ask(asking, p, "releases/poll", source.Params(), &result)
-	left := asking.Err() != nil && ctx.Err() == nil // others want the worker
+	err = a.refused()
+	left := interrupted(ctx, asking, err)
 	cancel()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if left && a.fault != nil && at.Refusals < mostRefusals {
-		at.Refusals++
-		return nil, task.Later(at, 0)
+	wait, again := at.again(err, left, fault.TooManyRequests)
+	if left && again {
+		return nil, task.Later(at, wait)
 	}
 	if err := r.note(ctx, p, a); err != nil {
 		return nil, err
 	}
-	if err := a.refused(); err != nil {
-		var f *fault.Error
-		if errors.As(err, &f) && f.Code == fault.TooManyRequests && at.Refusals < mostRefusals {
-			at.Refusals++
-			return nil, task.Later(at, max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals))
-		}
+	switch {
+	case again:
+		return nil, task.Later(at, wait)
+	case err != nil:
 		return nil, r.pollFailed(ctx, source, p.said, err)
 	}
 	result.Take(p.said)

@@ -246,7 +246,7 @@ func (s *service) dismiss(ctx context.Context, externalID string, reason *string
 
 // Dismiss handles user_plugin_recommendation_dismiss tasks.
 func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
-	at := &userPlace{}
+	at := &retries{}
 	return r.inName(ctx, h, at, at, func(_, asking context.Context, p *runnable, in userParams) (any, error) {
 		params := map[string]any{"externalId": in.ExternalID}
 		if in.Reason != "" {
@@ -262,7 +262,7 @@ func (r *Runner) Dismiss(ctx context.Context, h task.Held) (any, error) {
 
 // Recommend handles user_plugin_recommendations tasks.
 func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
-	at := &userPlace{}
+	at := &retries{}
 	return r.inName(ctx, h, at, at, func(ctx, asking context.Context, p *runnable, _ userParams) (any, error) {
 		library, dismissed, sight, err := r.library(ctx, p)
 		if err != nil {

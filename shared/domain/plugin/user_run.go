@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -153,8 +152,8 @@ const holding = `update user_plugin u set held_by = $2, held_until = now() + $3:
 
 // inName runs a task in its user's name, while no other task uses the plugin for that user. do receives the user's
 // plugin and two contexts: one for the database, and one for requests, which ends when others want the worker. Then the
-// task continues later, as it does when the plugin is rate limited.
-func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place any, do func(ctx, asking context.Context, p *runnable, in userParams) (any, error)) (any, error) {
+// task continues later, as it does when the plugin is rate limited or unavailable. A rejection by the plugin ends it.
+func (r *Runner) inName(ctx context.Context, h task.Held, at *retries, place any, do func(ctx, asking context.Context, p *runnable, in userParams) (any, error)) (any, error) {
 	if err := h.Resume(place); err != nil {
 		return nil, err
 	}
@@ -177,11 +176,17 @@ func (r *Runner) inName(ctx context.Context, h task.Held, at *userPlace, place a
 	asking, cancel := patience(ctx)
 	defer cancel()
 	out, err := do(ctx, asking, p, in)
-	if err != nil && asking.Err() != nil && ctx.Err() == nil && at.Refusals < mostRefusals {
-		at.Refusals++
-		return nil, task.Later(place, 0)
+	var no *refusal
+	left, rejected := interrupted(ctx, asking, err), errors.As(err, &no)
+	if left || !rejected {
+		if wait, ok := at.again(err, left, fault.TooManyRequests, fault.Unavailable); ok {
+			return nil, task.Later(place, wait)
+		}
 	}
-	return at.later(out, err, place)
+	if rejected {
+		return nil, fault.New(fault.BadRequest, "%s", no.Error())
+	}
+	return out, err
 }
 
 // forTask returns the plugin of the user of ctx with a fresh token, held for the task; errHeld if another task holds
@@ -232,38 +237,6 @@ func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
 	if _, err := db.Exec(ctx, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
 		slog.ErrorContext(ctx, "cannot release the plugin of a user; the hold expires", "plugin", p.Name, "error", err)
 	}
-}
-
-// userPlace records how long a task for a user has waited.
-type userPlace struct {
-	Since    time.Time `json:"since"`
-	Waits    int       `json:"waits"`    // for the rate limit
-	Refusals int       `json:"refusals"` // by the plugin, or by yielding the worker
-}
-
-// later makes a task continue later if a plugin is rate limited or unavailable: with growing delays, and a limited
-// number of times. A rejection by the plugin ends the task.
-func (at *userPlace) later(out any, err error, place any) (any, error) {
-	var limited *limit
-	var no *refusal
-	var f *fault.Error
-	switch {
-	case err == nil:
-		return out, nil
-	case errors.As(err, &no):
-		return nil, fault.New(fault.BadRequest, "%s", no.Error())
-	case errors.As(err, &limited):
-		if time.Since(at.Since) > mostWaiting {
-			return nil, err
-		}
-		at.Waits++
-		wait := min(time.Duration(limited.wait)*time.Second<<min(at.Waits, 10), longestWait)
-		return nil, task.Later(place, wait/2+rand.N(wait)) // jitter
-	case errors.As(err, &f) && (f.Code == fault.TooManyRequests || f.Code == fault.Unavailable) && at.Refusals < mostRefusals:
-		at.Refusals++
-		return nil, task.Later(place, min(max(f.RetryAfter, 10*time.Second)*time.Duration(at.Refusals), longestWait))
-	}
-	return nil, err
 }
 
 // refusal is a rejection by the plugin; a rate limit is none.

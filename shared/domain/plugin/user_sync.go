@@ -131,7 +131,7 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 
 // syncPlace is the checkpoint of a sync.
 type syncPlace struct {
-	userPlace
+	retries
 	Told   bool        `json:"told"` // all pages of the service were applied
 	Cursor string      `json:"cursor"`
 	Parts  int         `json:"parts"`
@@ -144,7 +144,7 @@ type syncPlace struct {
 // and yields to other tasks between them.
 func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 	at := &syncPlace{}
-	out, err := r.inName(worker, h, &at.userPlace, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
+	out, err := r.inName(worker, h, &at.retries, at, func(ctx, asking context.Context, p *runnable, in userParams) (any, error) {
 		if !p.forUsers().ReadSync {
 			return nil, &skip{p.noSync(), p}
 		}
