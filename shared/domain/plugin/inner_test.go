@@ -20,8 +20,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// The context of a book that is not analysed yet has all fields: its own are null, those that only series have are those
-// of its series.
+// The context of a book that is not analysed yet has all fields: its own are null, and those that only series have are
+// those of its series.
 func TestContextOfBook(t *testing.T) {
 	t.Parallel()
 	s := &series.Details{Metadata: series.Metadata{Title: "S", Year: new(int32(1999)), Status: new("ended"), Locks: series.Locks{"title": true, "status": true}}}
