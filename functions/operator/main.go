@@ -14,27 +14,14 @@ import (
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/operator"
 	command "github.com/longbox/longbox/shared/domain/operator"
-	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
-	lambdahttp.Main("operator", func() error {
-		if err := app.SetupLog(); err != nil {
-			return err
-		}
-		c, err := environ.Parse[operator.Config]()
-		if err != nil {
-			return err
-		}
-		o, base, err := operator.New(c)
-		if err != nil {
-			return err
-		}
+	app.Main("operator", operator.New, func(_ operator.Config, o *command.Operator, base *app.Base) error {
 		if lambdahttp.InLambda() {
 			return lambdahttp.Invoke(o.Invoke, base.Flush)
 		}
-		defer base.Close()
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		record, err := o.Run(ctx, os.Args[1:])

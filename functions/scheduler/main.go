@@ -7,24 +7,11 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/scheduler"
-	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
 func main() {
-	lambdahttp.Main("scheduler", func() error {
-		if err := app.SetupLog(); err != nil {
-			return err
-		}
-		c, err := environ.Parse[scheduler.Config]()
-		if err != nil {
-			return err
-		}
-		s, base, err := scheduler.New(c)
-		if err != nil {
-			return err
-		}
-		defer base.Close()
+	app.Main("scheduler", scheduler.New, func(_ scheduler.Config, s *scheduler.Scheduler, base *app.Base) error {
 		if lambdahttp.InLambda() {
 			return lambdahttp.Invoke(s.Invoked, base.Flush)
 		}

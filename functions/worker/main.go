@@ -8,7 +8,6 @@ import (
 
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/app/worker"
-	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
 )
 
@@ -20,19 +19,7 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(enough)
 	}
-	lambdahttp.Main("worker", func() error {
-		if err := app.SetupLog(); err != nil {
-			return err
-		}
-		c, err := environ.Parse[worker.Config]()
-		if err != nil {
-			return err
-		}
-		runner, base, err := worker.New(c)
-		if err != nil {
-			return err
-		}
-		defer base.Close()
+	app.Main("worker", worker.New, func(_ worker.Config, runner *worker.Worker, base *app.Base) error {
 		if lambdahttp.InLambda() {
 			return lambdahttp.Invoke(runner.Handle, base.Flush)
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/lambdahttp"
 	"github.com/longbox/longbox/shared/platform/queue"
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/platform/redisconn"
@@ -56,6 +57,25 @@ func SetupLog() error {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
 	redisconn.LogTo(slog.Default())
 	return nil
+}
+
+// Main runs a program until it ends: open makes it from the settings C in the environment, run serves it.
+func Main[C, P any](name string, open func(C) (P, *Base, error), run func(C, P, *Base) error) {
+	lambdahttp.Main(name, func() error {
+		if err := SetupLog(); err != nil {
+			return err
+		}
+		c, err := environ.Parse[C]()
+		if err != nil {
+			return err
+		}
+		program, base, err := open(c)
+		if err != nil {
+			return err
+		}
+		defer base.Close()
+		return run(c, program, base)
+	})
 }
 
 // Base holds the platform services of one function. Nothing connects before its first use.
