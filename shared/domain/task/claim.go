@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -115,8 +116,9 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 	return held, v, nil
 }
 
-// renew extends the leases of the tasks and returns which of them are still held. Rows that another writer has locked
-// keep their lease: waiting for them could deadlock.
+// renew extends the leases of the tasks and returns which of them are still held. Rows that are locked are skipped:
+// waiting for one while others are locked could deadlock. A task's own transactions lock its row, one after the other
+// in a scan, so a lease of which less than half is left is renewed on its own, and that waits.
 func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held) (map[db.Task]bool, error) {
 	tenants, ids, epochs := make([]uuid.UUID, len(held)), make([]uuid.UUID, len(held)), make([]int32, len(held))
 	for i, h := range held {
@@ -124,7 +126,7 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 	}
 	rows, err := system.Pool().Query(ctx, `
 		with held as (
-		  select t.tenant_id, t.id, t.lease_epoch from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
+		  select t.tenant_id, t.id, t.lease_epoch, not t.done and t.lease_until < now() + $4::interval / 2 as ending from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
 		    on t.tenant_id = h.tenant_id and t.id = h.id and t.lease_epoch = h.epoch
 		  where t.status = 'running'),
 		free as (
@@ -132,20 +134,43 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 		  where t.status = 'running' and not t.done and t.lease_epoch = held.lease_epoch -- asked of the locked row again: it may just have ended
 		  for update of t skip locked),
 		renewed as (
-		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id)
-		select tenant_id, id, lease_epoch from held`, tenants, ids, epochs, lease)
+		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id returning t.id)
+		select tenant_id, id, lease_epoch, ending and not exists (select from renewed r where r.id = held.id) from held`, tenants, ids, epochs, lease)
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
-	still, err := pgx.CollectRows(rows, pgx.RowToStructByPos[db.Task])
+	still, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+		db.Task
+		Ending bool
+	}])
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
 	out := make(map[db.Task]bool, len(still))
-	for _, lease := range still {
-		out[lease] = true
+	for _, s := range still {
+		out[s.Task] = true
+		if s.Ending {
+			if err := renewOne(ctx, system, lease, s.Task); err != nil {
+				return nil, fmt.Errorf("renew the lease of task %s: %w", s.ID, err)
+			}
+		}
 	}
 	return out, nil
+}
+
+// renewOne extends one lease, and waits half a second at most for the task's row. It locks nothing else, and gives up
+// before Postgres looks for a deadlock (after a second).
+func renewOne(ctx context.Context, system *db.DB, lease time.Duration, t db.Task) error {
+	var b pgx.Batch
+	b.Queue("select set_config('statement_timeout', '500ms', true)")
+	b.Queue("update task set lease_until = now() + $4 where tenant_id = $1 and id = $2 and lease_epoch = $3 and status = 'running' and not done",
+		t.Tenant, t.ID, t.Epoch, lease)
+	err := system.Pool().SendBatch(ctx, &b).Close()
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "57014" { // still locked: the next beat tries again
+		return nil
+	}
+	return err
 }
 
 // find returns a task as a worker sees it, without claiming it; nil if there is none.

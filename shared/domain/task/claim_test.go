@@ -408,6 +408,51 @@ func TestBeatAfterTheEnd(t *testing.T) {
 	}
 }
 
+// A lease that is about to expire is renewed even if the task's own transactions lock its row all the time.
+func TestLeaseIsRenewedBesideTheTasksTransactions(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	add(t, d, d.Tenant(t, "one"), 1)
+	ctx := context.Background()
+	all, err := claim(ctx, d.System, "w", time.Minute, 1)
+	must(t, err)
+	exec(t, d, "update task set lease_until = now() + interval '1 second'")
+	held, written := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(written) })
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer release()
+	work.Go(func() {
+		if err := d.App.Tx(db.In(ctx, all[0].Scope()), func(context.Context, pgx.Tx) error {
+			close(held)
+			<-written
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	beating, stop := context.WithCancel(ctx)
+	defer stop()
+	work.Go(func() {
+		for beating.Err() == nil {
+			if still, err := renew(beating, d.System, time.Hour, all); beating.Err() == nil && (err != nil || !still[all[0].Scope()]) {
+				t.Errorf("held: %v, %v", still, err)
+			}
+		}
+	})
+	sql := func(where string) func() bool {
+		return func() (yes bool) {
+			must(t, d.Owner.Pool().QueryRow(ctx, "select exists ("+where+")").Scan(&yes))
+			return yes
+		}
+	}
+	testkit.Eventually(t, time.Minute, sql(`select from pg_locks w join pg_locks l on l.pid = w.pid join pg_database b on b.oid = l.database
+		where not w.granted and l.locktype = 'tuple' and b.datname = current_database()`)) // it waits
+	release()
+	testkit.Eventually(t, time.Minute, sql("select from task where lease_until > now() + interval '50 minutes'"))
+}
+
 // pagesRead counts the pages that a statement reads in a tenant.
 func pagesRead(t *testing.T, d *testkit.Databases, tenant uuid.UUID, sql string) (pages int) {
 	t.Helper()
