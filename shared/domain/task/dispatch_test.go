@@ -212,6 +212,30 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// Several messages of one task may end as dead letters: those that come together count as one.
+func TestDeadLettersOfOneTask(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	exec(t, d, "update task set queued_at = now() - interval '1 hour'")
+	var id uuid.UUID
+	must(t, d.Owner.Pool().QueryRow(ctx, "select id from task").Scan(&id))
+	r := worker(d, nothing)
+	letter := func(state string) {
+		t.Helper()
+		must(t, r.GiveUp(ctx, message{tenant, id}.String(), 6))
+		if count(t, d, state) != 1 {
+			t.Errorf("the task is not %s", state)
+		}
+	}
+	letter("status = 'pending' and queued_at is null")
+	exec(t, d, "update task set queued_at = now()")
+	letter("status = 'pending' and queued_at is not null")
+	exec(t, d, "update task set scheduled_for = now() - interval '1 hour'")
+	letter("status = 'failed'")
+}
+
 // All listeners get the error of a task: it contains no stack trace, and no data.
 func TestCauseIsForTheLog(t *testing.T) {
 	t.Parallel()

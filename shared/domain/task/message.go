@@ -81,8 +81,8 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 }
 
 // GiveUp fails the task of a message that was received too often, as it arrives from the dead-letter queue. A task that
-// no worker could even claim is sent once more, by the scheduler: while the database is away, all messages end here. An
-// error redelivers the message.
+// no worker could even claim is sent once more, by the scheduler: while the database is away, all messages end here. So
+// may several messages of one task: those that come within 15 minutes count as one. An error redelivers the message.
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
@@ -90,8 +90,11 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return nil
 	}
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
-	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task set queued_at = null, last_error = 'no worker could claim it'
-		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0 and last_error is null`, m.Task)
+	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task
+		set queued_at = case when last_error is null then null else queued_at end,
+		  scheduled_for = case when last_error is null then now() else scheduled_for end, last_error = 'no worker could claim it'
+		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0
+		  and (last_error is null or scheduled_for > now() - interval '15 minutes')`, m.Task)
 	if err != nil {
 		return err
 	}
