@@ -162,7 +162,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 }
 
 func startScan(b *pgx.Batch, library uuid.UUID) error {
-	return scan.Start(b, library, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), new(uuid.UUID))
+	return scan.StartAgain(b, library, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), new(uuid.UUID))
 }
 
 // edit changes the library, unless nothing differs. woken reports that the library was reactivated and a scan was

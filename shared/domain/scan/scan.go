@@ -80,6 +80,8 @@ type Params struct {
 	// Removals is how many books an administrator has allowed to be marked deleted, even if they are more than half of
 	// the library.
 	Removals int `json:"removals,omitempty"`
+	// Again has another scan follow, of the whole library: see StartAgain.
+	Again bool `json:"again,omitempty"`
 }
 
 // MaxPath is the maximum length of a path below the library's root in bytes: an index stores it.
@@ -113,6 +115,17 @@ func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.
 		return err
 	}
 	queueStatus(b, fresh, p)
+	return nil
+}
+
+// StartAgain is Start for callers that rely on a listing that begins after them: an unfinished scan that may have listed
+// files already is followed by another one, of the whole library.
+func StartAgain(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.UUID) error {
+	if err := Start(b, library, p, fresh, id); err != nil {
+		return err
+	}
+	b.Queue(`update task set params = params || '{"again": true}' where tenant_id = app.tenant() and dedupe_key = $1 and id <> $2
+		and status in ('pending', 'running') and (started_at is not null or coalesce(params ->> 'path', '') <> '')`, dedupeKey(library), fresh)
 	return nil
 }
 

@@ -170,6 +170,9 @@ func startDue(ctx context.Context, system *db.DB, d due, now time.Time, next fun
 		}
 		var err error
 		started, err = schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
+			if next == nil { // whatever happened before now must be found
+				return StartAgain(b, d.ID, Params{Mode: d.Mode}, fresh, id)
+			}
 			return Start(b, d.ID, Params{Mode: d.Mode}, fresh, id)
 		}).In(ctx, tx)
 		return err

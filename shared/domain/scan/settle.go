@@ -71,8 +71,8 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 }
 
 // Settle completes the counters of a completed or failed scan, lets books follow their files between this library and
-// others, and publishes the end. A completed scan is followed by another one if it left something to find, else by a
-// purge if the library is so configured. There is no purge after a scan of one folder, or if the limit of books kept
+// others, and publishes the end. A scan is followed by another one if somebody needs one, or if it has completed and left
+// something to find; else a completed one by a purge if the library is so configured. There is no purge after a scan of one folder, or if the limit of books kept
 // files out, or if a folder could not be listed: the files may be there. All of it is one transaction that runs once,
 // whoever comes first. An unfinished or cancelled scan is left unchanged; if the scan was deleted with its library,
 // only its end is published.
@@ -165,13 +165,15 @@ const countsSQL = `update task t set result = coalesce(t.result, '{}') || jsonb_
 	  'booksRestored', s.books_restored, 'booksMoved', s.books_moved, 'errors', s.error_count)
 	from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status = 'completed' and s.tenant_id = t.tenant_id and s.id = t.id`
 
-// lookAgain selects the library of scan $1 and the folder to scan again ("" is the whole library), in two cases: files
+// lookAgain selects the library of scan $1 and the folder to scan again ("" is the whole library), in three cases: files
 // were gone when they were to be read; or the limit kept files out, and there is room now because books were marked
-// deleted, which may be the same files under new names.
-const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id, jsonb_strip_nulls(jsonb_build_object('path', nullif(t.params ->> 'path', ''))) as params
+// deleted, which may be the same files under new names; or the scan had begun when another one was asked for
+// (StartAgain).
+const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id,
+	  jsonb_strip_nulls(jsonb_build_object('path', case when not t.params ? 'again' then nullif(t.params ->> 'path', '') end)) as params
 	from scan s join task t on t.tenant_id = s.tenant_id and t.id = s.id
-	where s.tenant_id = app.tenant() and s.id = $1 and t.status = 'completed' and not s.settled
-	  and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0)`
+	where s.tenant_id = app.tenant() and s.id = $1 and not s.settled and (t.params ? 'again' or t.status = 'completed'
+	  and (s.files_gone > 0 or s.files_refused > 0 and s.books_deleted > 0 and app.book_room() > 0))`
 
 // matchAfter selects the series that scan $1 has created, once per plugin that is to be asked about them; none unless
 // the tenant has enabled that (setting $2).

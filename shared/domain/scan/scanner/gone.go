@@ -96,7 +96,7 @@ func (s *Scanner) leaveToScan(ctx context.Context, h task.Held, gone map[uuid.UU
 		}
 		b = pgx.Batch{}
 		var started uuid.UUID
-		if err := scan.Start(&b, id, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), &started); err != nil {
+		if err := scan.StartAgain(&b, id, scan.Params{Mode: scan.Normal}, uuid.Must(uuid.NewV7()), &started); err != nil {
 			return err
 		}
 		if err := s.Database.Run(ctx, &b); err != nil {

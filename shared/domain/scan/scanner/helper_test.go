@@ -91,6 +91,28 @@ func (r *rig) startWith(p scan.Params) uuid.UUID {
 	return id
 }
 
+// take runs one task once, but not those that follow.
+func (r *rig) take(id uuid.UUID) {
+	r.t.Helper()
+	if err := r.runner(1).Take(context.Background(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// listed runs a scan until it has listed everything, but none of its tasks has run.
+func (r *rig) listed() uuid.UUID {
+	r.t.Helper()
+	id := r.start("normal")
+	r.take(id)
+	return id
+}
+
+// idle runs a worker until no task is left.
+func (r *rig) idle() {
+	r.t.Helper()
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+}
+
 // result is the state of a scan.
 type result struct {
 	Status    string   `db:"status"`

@@ -740,3 +740,43 @@ func TestTheBookThatWasReadComesFirst(t *testing.T) {
 	same(t, "books", got, want)
 	r.counted()
 }
+
+// Who needs a scan gets one that begins after that: a scan that has listed the files already, but waits for its tasks,
+// is followed by another one, even if it fails.
+func TestScanIsNeededDuringAScan(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{"completed", "failed"} {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, ""))
+			id := r.start("normal")
+			rules := "update library set title_preprocessing_rules = $1::jsonb"
+			if status == "failed" {
+				r.exec("update task set started_at = now()") // by a worker that has given it back
+				r.exec(rules, `"none"`)
+			} else {
+				r.take(id)
+			}
+			testkit.WriteFile(t, r.folder, "S/2.cbz", testkit.Comic(t, 2, 1, ""))
+			if err := scan.Resume(context.Background(), r.db.System, r.tenant); err != nil {
+				t.Fatal(err)
+			}
+			if status == "failed" {
+				r.take(id)
+				r.exec(rules, nil)
+			}
+			r.idle() // until the scan has ended
+			r.idle()
+			if res := r.result(id); res.Status != status {
+				t.Fatalf("%+v", res)
+			}
+			if r.live() != 2 {
+				t.Errorf("%d books", r.live())
+			}
+			if scans := values[int](r, "select count(*)::integer from scan where tenant_id = app.tenant()"); scans[0] != 2 {
+				t.Errorf("%d scans", scans[0])
+			}
+		})
+	}
+}
