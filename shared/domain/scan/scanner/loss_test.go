@@ -136,6 +136,15 @@ func TestAnnouncementsAndScansShareAMove(t *testing.T) {
 // Sidecars that a cancelled scan has found, changed or missed take effect with the next one.
 func TestSidecarsOfACancelledScan(t *testing.T) {
 	t.Parallel()
+	for name, end := range map[string]func(r *rig){
+		"cancelled": (*rig).cancelAfterListing,
+		"deleted":   func(r *rig) { r.listed(); r.exec("delete from task") },
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); sidecarsAfter(t, end) })
+	}
+}
+
+func sidecarsAfter(t *testing.T, end func(r *rig)) {
 	r := newRig(t)
 	for i, name := range []string{"S/a", "S/b", "T/c", "U/d"} {
 		testkit.WriteFile(t, r.folder, name+".cbz", testkit.Comic(t, i, 2, "<Title>Inside</Title>"))
@@ -152,7 +161,7 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 	r.remove("U/series.json")
 	const scanned = "select last_scanned_at from library where tenant_id = app.tenant()"
 	before := values[time.Time](r, scanned)[0]
-	r.cancelAfterListing()
+	end(r)
 	if at := values[time.Time](r, scanned)[0]; !at.Equal(before) {
 		t.Error("the library counts as scanned by a scan that was cancelled")
 	}
@@ -177,13 +186,7 @@ func TestSidecarsOfACancelledScan(t *testing.T) {
 // cancelAfterListing runs a scan until it has listed everything, but none of its tasks has run.
 func (r *rig) cancelAfterListing() {
 	r.t.Helper()
-	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
-	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "test", Slots: 1, ScanEnded: ended(s), Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
-	id := r.start("normal")
-	if err := runner.Take(r.t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
-		r.t.Fatal(err)
-	}
-	if _, err := task.Cancel(r.ctx(), r.db.App, id); err != nil {
+	if _, err := task.Cancel(r.ctx(), r.db.App, r.listed()); err != nil {
 		r.t.Fatal(err)
 	}
 }
