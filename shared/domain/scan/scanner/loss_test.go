@@ -783,3 +783,17 @@ func TestScanIsNeededDuringAScan(t *testing.T) {
 		})
 	}
 }
+
+// A scan that starts over after its worker has died does not count the books that it has created as updated.
+func TestRestartedScanCountsNewBooksOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fill(1, 3)
+	id := r.listed()
+	r.exec("update task set status = 'pending', done = false where id = $1", id)
+	r.take(id)
+	r.idle()
+	if res := r.result(id); res.Status != "completed" || res.Created != 3 || res.Updated != 0 || res.Processed != 3 {
+		t.Errorf("%+v", res)
+	}
+}

@@ -260,7 +260,7 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 // read has another revision by now. Books that another look has seen since stay unchanged. With the number strategy
 // file_order a new book gets its position within the batch, which is nearly always final; arrange corrects the rest at
 // the end. A restored book, and in a deep scan every book, is put into the series of its key, unless the metadata
-// decides.
+// decides. A book that an earlier attempt of the scan has created does not count as updated before it is read.
 func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -299,10 +299,11 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		    placed_at = case when k.deleted_at is null then k.placed_at else now() end,
 		    revision = k.revision + 1, updated_at = now(), seen_at = excluded.seen_at
 		    where k.seen_at <= excluded.seen_at
-		  returning id, series_id, revision),
+		  returning id, series_id, revision, first_read_at is null and placed_at is distinct from now() and created_at >= (
+		    select created_at from task where tenant_id = app.tenant() and id = $2) as created),
 		counted as (
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
-		    books_updated = books_updated + (select count(*) from changed where revision > 0)
+		    books_updated = books_updated + (select count(*) from changed where revision > 0 and created is not true)
 		  where tenant_id = app.tenant() and id = $2)
 		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.params.Mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
