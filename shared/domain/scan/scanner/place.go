@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -21,7 +22,8 @@ type place struct {
 	Lost     []lostSidecar
 	Unlisted []string    // folders that could not be listed, as full prefixes
 	Touched  []uuid.UUID // series to renumber
-	CatchUp  bool        // process sidecars, and arrange series, that an earlier scan has left
+	Spent    time.Duration
+	CatchUp  bool // process sidecars, and arrange series, that an earlier scan has left
 }
 
 // MarshalJSON writes [from, to].
@@ -37,6 +39,7 @@ func (r *keyRange) UnmarshalJSON(data []byte) error {
 
 // pause returns the error with which the scan stops at its checkpoint.
 func (s *run) pause() error {
+	s.at.Spent += time.Since(s.begun)
 	s.at.Touched = slices.Collect(maps.Keys(s.touched))
 	return task.Paused(s.at)
 }

@@ -75,6 +75,7 @@ type run struct {
 	retryFailed bool               // setting scanner.retry_failed_files
 	batch       int64              // books per analysis task: setting scanner.batch_size
 	minutes     int64              // maximum time of the listing: setting scanner.scan_timeout_minutes
+	begun       time.Time          // when this run of the task began
 	started     time.Time          // by the database's clock
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
 	written     int64              // books since statistics were gathered; used by the writer only
@@ -100,17 +101,14 @@ type Result struct {
 // errLong ends a scan whose listing exceeds its time limit.
 var errLong = errors.New("the scan's time is up")
 
-// Scan handles scan_library tasks. Its time limit counts from its first start, whatever interrupted it since.
+// Scan handles scan_library tasks. Its time limit counts the time of its runs since it began to list, but not the time
+// between them: its tenant may have been suspended, or the machine off.
 func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 	r, err := s.begin(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	left := time.Duration(r.minutes) * time.Minute
-	if h.Started != nil {
-		left -= r.started.Sub(*h.Started)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, left, errLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(r.minutes)*time.Minute-r.at.Spent, errLong)
 	defer cancel()
 	out, err := r.scan(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errLong) {
@@ -162,7 +160,7 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("read parameters of the scan: %w", err)
 	}
-	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, params: p, touched: map[uuid.UUID]bool{}}
+	r := &run{Scanner: s, tenant: h.Tenant, scanID: &h.ID, params: p, begun: time.Now(), touched: map[uuid.UUID]bool{}}
 	var status *scan.Status
 	var b pgx.Batch
 	var emptied []uuid.UUID

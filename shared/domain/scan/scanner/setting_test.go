@@ -3,9 +3,16 @@ package scanner_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -55,23 +62,46 @@ func TestBatchSize(t *testing.T) {
 	}
 }
 
-// A scan that exceeds the time limit of its listing fails, and is not retried.
+// A scan that exceeds the time limit of its listing, in all its runs, fails and is not retried. The time between the
+// runs does not count: its tenant may have been suspended.
 func TestScanIsGivenUp(t *testing.T) {
 	r := newRig(t)
 	r.fill(1, 3)
 	r.set("scanner.scan_timeout_minutes", "10")
-	for _, c := range []struct{ minutes, status string }{{"11", "failed"}, {"9", "completed"}} {
+	for _, c := range []struct {
+		minutes time.Duration
+		status  string
+	}{{11, "failed"}, {9, "completed"}} {
 		id := r.start("normal")
-		if _, err := r.db.Owner.Pool().Exec(r.ctx(), "update task set started_at = now() - $2::interval where id = $1", id, c.minutes+" minutes"); err != nil {
-			t.Fatal(err)
-		}
+		r.exec(`update task set started_at = now() - interval '3 hours', place = jsonb_build_object('Ranges', '[["", ""]]'::jsonb, 'Spent', $2::bigint) where id = $1`,
+			id, c.minutes*time.Minute)
 		ctx, stop := context.WithCancel(context.Background())
 		wait := r.work(ctx)
 		res := r.await(id)
 		stop()
 		wait()
 		if res.Status != c.status || (c.status == "failed") != (res.Failure != nil && strings.Contains(*res.Failure, "scanner.scan_timeout_minutes")) {
-			t.Errorf("after %s minutes: %+v", c.minutes, res)
+			t.Errorf("after %d minutes: %+v", c.minutes, res)
 		}
+	}
+}
+
+// A scan that pauses stores how long it has worked.
+func TestPausedScanKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fill(1, 3)
+	r.scanned("normal")
+	r.remove("S00/b000.cbz")
+	id := r.start("normal")
+	pausing := make(chan struct{})
+	var once sync.Once
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2, Publish: func(context.Context, uuid.UUID, ...events.Event) { once.Do(func() { close(pausing) }) }}
+	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "pauses", Slots: 1, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
+	if err := runner.Take(task.WithPause(t.Context(), pausing), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		t.Fatal(err)
+	}
+	if spent := values[int64](r, "select coalesce((place ->> 'Spent')::bigint, 0) from task where tenant_id = app.tenant() and id = $1 and status = 'pending'", id); len(spent) != 1 || spent[0] <= 0 {
+		t.Errorf("spent %v", spent)
 	}
 }
