@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/domain/strategy"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -166,15 +167,12 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 		  title_sort = case when 'titleSort' = any(s.locks) then s.title_sort else u.sort end
 		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
 		where s.tenant_id = app.tenant() and s.id = u.id and not 'title' = any(s.locks) returning s.id`, ids, titles, sorts, searches)
-	if err := s.Database.Run(ctx, &b); err != nil {
+	out, err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, false, func() map[uuid.UUID][]uuid.UUID {
+		return map[uuid.UUID][]uuid.UUID{s.library.ID: renamed}
+	})
+	if err != nil {
 		return err
 	}
-	if s.set.Positioned() {
-		if err := s.arrangeSeries(ctx, renamed); err != nil {
-			return err
-		}
-	}
-	var out []events.Event
 	for _, id := range renamed {
 		out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: s.library.ID}, "title"))
 	}

@@ -92,6 +92,36 @@ func TestTitlesAreMadeAgain(t *testing.T) {
 	}
 }
 
+// If the books that are named after a series cannot be renamed, the series keeps its title, and the next attempt renames
+// all.
+func TestTitlesAfterAFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "A (2020)/1.cbz", testkit.Comic(t, 1, 1, ""))
+	r.exec("update library set book_strategy = 'series_name'")
+	r.scanned("normal")
+	r.exec(`update library set title_preprocessing_rules = '[{"pattern": " \\(\\d+\\)$", "replacement": ""}]'`)
+	var b pgx.Batch
+	var id uuid.UUID
+	if err := task.Add(&b, task.Spec{Type: task.ReprocessTitles, LibraryID: &r.library}, &id); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		t.Fatal(err)
+	}
+	r.exec("alter table book_metadata rename to book_metadata_kept")
+	r.take(id)
+	r.exec("alter table book_metadata_kept rename to book_metadata")
+	if got := r.titles("series", "name") + ", " + r.titles("book", "key"); got != "A (2020) / A (2020), A (2020) v.01 / A (2020) v.01" {
+		t.Errorf("after the failure: %s", got)
+	}
+	r.exec("update task set scheduled_for = now() where status = 'pending'")
+	r.idle()
+	if got := r.titles("series", "name") + ", " + r.titles("book", "key"); got != "A / A, A v.01 / A v.01" {
+		t.Errorf("after the next attempt: %s", got)
+	}
+}
+
 // The books of a series are renumbered by the library's current strategy.
 func TestSeriesIsNumberedAgain(t *testing.T) {
 	t.Parallel()
