@@ -107,16 +107,13 @@ func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams
 		return s.takeIn(ctx, h, p.Sidecars)
 	}
 	if len(p.Keys) > 0 {
-		return s.analyze(ctx, h, "b.key = any($1)"+open+" and b.library_id = $3", p.Keys, p.Force, h.LibraryID)
+		return s.analyze(ctx, h, p.Force, "b.key = any($1) and b.library_id = $2", p.Keys, h.LibraryID)
 	}
 	if p.Counted && h.ParentID != nil { // a failed one that is retried has no parent any more
 		return s.analyzeCounted(ctx, h, p)
 	}
-	return s.analyze(ctx, h, "b.id = any($1)"+open, p.BookIDs, p.Force)
+	return s.analyze(ctx, h, p.Force, "b.id = any($1)", p.BookIDs)
 }
-
-// open is the condition for books that were never analysed, or all if $2 is true.
-const open = " and (" + book.NeverReadSQL + " or $2)"
 
 // AnalyzeSeries handles analyze_series tasks: it analyses every book of a series, or only those never analysed.
 func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
@@ -126,15 +123,21 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("read parameters of the analysis: %w", err)
 	}
-	return s.analyze(ctx, h, "b.series_id = $1"+open, h.SeriesID, !p.OnlyNew)
+	return s.analyze(ctx, h, !p.OnlyNew, "b.series_id = $1", h.SeriesID)
 }
 
-func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args ...any) (any, error) {
+// analyze reads the books of a condition that were never analysed, or with force all.
+func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where string, args ...any) (any, error) {
 	var at analysisPlace
 	if err := h.Resume(&at); err != nil {
 		return nil, err
 	}
-	args = append(args, at.From, at.ids())
+	if h.Epoch > 1 {
+		if err := s.followRead(ctx, h, where, args); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args, force, at.From, at.ids())
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
 		case when b.fingerprint = '' then array(
@@ -144,7 +147,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, where string, args .
 		`+cover.Settings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-1, len(args)), args...)
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and ("+book.NeverReadSQL+" or $%d) and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-2, len(args)-1, len(args)), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -299,12 +302,8 @@ func (s *Scanner) record(ctx context.Context, h task.Held, found []analyzed) err
 	if err := s.storeEach(ctx, h, found, sets); err != nil {
 		return err
 	}
-	if h.ParentID == nil { // a scan does so when it has ended
-		for library, books := range freshOnes(found) {
-			if err := s.followOver(ctx, h.Tenant, library, books); err != nil {
-				return err
-			}
-		}
+	if err := s.followFresh(ctx, h, freshOnes(found)); err != nil {
+		return err
 	}
 	if err := s.queueStale(ctx, h, found); err != nil {
 		return err

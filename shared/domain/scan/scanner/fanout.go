@@ -91,7 +91,7 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzeParams) (any, error) {
 	alone := h
 	alone.ParentID = nil // otherwise it is taken for a scan
-	out, err := s.analyze(ctx, alone, "b.id = any($1)"+open, p.BookIDs, p.Force)
+	out, err := s.analyze(ctx, alone, p.Force, "b.id = any($1)", p.BookIDs)
 	if err != nil {
 		return nil, err
 	}

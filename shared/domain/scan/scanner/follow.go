@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/scan/follow"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -26,6 +28,44 @@ func (s *Scanner) followOver(ctx context.Context, tenant, library uuid.UUID, boo
 	}
 	s.tellFollowed(ctx, tenant, moved)
 	return nil
+}
+
+// followFresh is followOver for books that a task has read for the first time, by library. A scan does so for its tasks
+// when it ends; if it has failed before them, each does so itself. A task locks its scan when it stores what it has
+// read: so the scan was settled before and this sees it, or it is settled after and sees the books.
+func (s *Scanner) followFresh(ctx context.Context, h task.Held, fresh map[uuid.UUID][]uuid.UUID) error {
+	if h.ParentID != nil && len(fresh) > 0 {
+		var b pgx.Batch
+		var settled bool
+		db.Value(&b, &settled, "select settled from scan where tenant_id = app.tenant() and id = $1", h.ParentID)
+		if err := s.Database.Run(ctx, &b); err != nil || !settled {
+			return err
+		}
+	}
+	for library, books := range fresh {
+		if err := s.followOver(ctx, h.Tenant, library, books); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followRead is followFresh for the books of a condition that an earlier run of the task has read, and may not have let
+// follow.
+func (s *Scanner) followRead(ctx context.Context, h task.Held, where string, args []any) error {
+	var b pgx.Batch
+	var read []stored
+	args = append(slices.Clone(args), h.Started)
+	db.All(&b, &read, fmt.Sprintf(`select b.id, b.series_id, b.library_id from book b
+		where b.tenant_id = app.tenant() and b.deleted_at is null and %s and b.first_read_at >= $%d`, where, len(args)), args...)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return err
+	}
+	fresh := map[uuid.UUID][]uuid.UUID{}
+	for _, r := range read {
+		fresh[r.LibraryID] = append(fresh[r.LibraryID], r.ID)
+	}
+	return s.followFresh(ctx, h, fresh)
 }
 
 // tellFollowed publishes events for books that followed their content, and wakes workers for those that are analysed

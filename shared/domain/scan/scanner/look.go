@@ -66,9 +66,9 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 		return s.explain(err)
 	}
 	var out []events.Event
-	var deleted []uuid.UUID
+	var gone []uuid.UUID
 	err = s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		out, deleted, err = s.settle(ctx, tx, keys, objects)
+		out, gone, err = s.settle(ctx, tx, keys, objects)
 		return err
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 	}
 	s.Added.Tell(ctx, s.tenant) // tasks may have been added
 	s.Publish(ctx, s.tenant, out...)
-	return s.followOver(ctx, s.tenant, libraryID, deleted)
+	return s.followOver(ctx, s.tenant, libraryID, gone)
 }
 
 // shown removes objects that are only reachable through a symbolic link (see unlinked).
@@ -113,8 +113,9 @@ func (s *run) heeded(keys []string) (out []string) {
 }
 
 // settle compares and writes in one transaction with the library locked, so that no other writer interferes. It returns
-// the books that it marked deleted.
-func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, deleted []uuid.UUID, err error) {
+// the books whose files are gone, including those that were marked deleted before: a look that failed after that is
+// repeated.
+func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, gone []uuid.UUID, err error) {
 	var read, write pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
@@ -164,8 +165,13 @@ func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	}
 	out = done.events(s)
 	for _, w := range done.deleted {
-		deleted = append(deleted, w.ID)
+		gone = append(gone, w.ID)
+	}
+	for _, b := range books {
+		if b.Deleted && !slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == s.library.Prefix+b.Key }) {
+			gone = append(gone, b.ID)
+		}
 	}
 	arranged, err := arrange(ctx, tx, s.set, s.library.ID, slices.Collect(maps.Keys(s.touched)))
-	return append(out, arranged...), deleted, err
+	return append(out, arranged...), gone, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/scan"
+	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
@@ -349,6 +350,73 @@ func TestMoveToAnotherLibraryIsMadeUpFor(t *testing.T) {
 	r.exec("alter function app.follow_over_kept rename to follow_over")
 	r.scans(r.b)
 	r.moved(id, "ann 1")
+}
+
+// The tasks of a scan that has failed read on: a book that they find follows its file, too.
+func TestMoveToAnotherLibraryWhoseScanIsHeld(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	var others []string
+	for i := range 12 {
+		others = append(others, fmt.Sprintf("b/Other/more %d.cbz", i))
+		testkit.WriteFile(t, r.folder, others[i], testkit.Comic(t, 9200+i, 1, ""))
+	}
+	r.scans(r.b)
+	r.remove(others...)
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.a)
+	r.library = r.b
+	if res := r.result(r.listed()); res.Status != "failed" || res.Held != 12 {
+		t.Fatalf("%+v", res)
+	}
+	r.idle()
+	r.scanWith(scan.Params{Mode: "normal", Removals: 12})
+	r.idle()
+	r.moved(id, "ann 1")
+}
+
+// A worker that fails after it has read a book, or marked one deleted, leaves it to the next attempt that the book
+// follows its file.
+func TestMoveToAnotherLibraryAfterAFailure(t *testing.T) {
+	t.Parallel()
+	broken := func(r *two, do func()) {
+		r.exec("alter function app.follow_over rename to follow_over_kept")
+		do()
+		r.exec("alter function app.follow_over_kept rename to follow_over")
+	}
+	from, to := "a/"+numbered(1), "b/T/one.cbz"
+	for name, learn := range map[string]func(r *two){
+		"read": func(r *two) {
+			r.scans(r.a)
+			r.library = r.b
+			r.noticed(to)
+			broken(r, func() {
+				r.take(values[uuid.UUID](r.rig, "select id from task where tenant_id = app.tenant() and type = 'analyze_books' and status = 'pending'")[0])
+			})
+			r.exec("update task set scheduled_for = now() where status = 'pending'")
+			(&run{rig: r.rig}).settled()
+		},
+		"gone": func(r *two) {
+			r.announced(r.b, to)
+			broken(r, func() {
+				s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 2}
+				if err := s.Look(r.ctx(), r.tenant, r.a, []string{from}); err == nil {
+					t.Error("the look has not failed")
+				}
+			})
+			r.announced(r.a, from)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			r.rename(from, to)
+			learn(r)
+			r.moved(id, "ann 1")
+		})
+	}
 }
 
 // A book made for the content in another library, while nobody looked, is replaced when the file moves there again.

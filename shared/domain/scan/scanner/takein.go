@@ -88,7 +88,7 @@ func (s *Scanner) takeIn(ctx context.Context, h task.Held, keys []string) (any, 
 	}
 	alone := h
 	alone.ParentID = nil // the scan has counted these books already
-	return s.analyze(ctx, alone, "b.id = any($1) and $2", again, true)
+	return s.analyze(ctx, alone, true, "b.id = any($1)", again)
 }
 
 // readAbout reads a file that describes a series. It returns the JSON document to store, and the problem of the file.
