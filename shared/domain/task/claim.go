@@ -126,7 +126,8 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 	}
 	rows, err := system.Pool().Query(ctx, `
 		with held as (
-		  select t.tenant_id, t.id, t.lease_epoch, not t.done and t.lease_until < now() + $4::interval / 2 as ending from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
+		  select t.tenant_id, t.id, t.lease_epoch, not t.done and t.lease_until < now() + $4::interval / 2 as ending
+		  from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
 		    on t.tenant_id = h.tenant_id and t.id = h.id and t.lease_epoch = h.epoch
 		  where t.status = 'running'),
 		free as (

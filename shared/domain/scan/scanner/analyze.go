@@ -147,7 +147,8 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 		`+cover.Settings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+fmt.Sprintf(" and ("+book.NeverReadSQL+" or $%d) and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-2, len(args)-1, len(args)), args...)
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+
+		fmt.Sprintf(" and ("+book.NeverReadSQL+" or $%d) and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-2, len(args)-1, len(args)), args...)
 	if err != nil {
 		return nil, err
 	}

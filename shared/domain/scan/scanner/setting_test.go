@@ -73,8 +73,8 @@ func TestScanIsGivenUp(t *testing.T) {
 		status  string
 	}{{11, "failed"}, {9, "completed"}} {
 		id := r.start("normal")
-		r.exec(`update task set started_at = now() - interval '3 hours', place = jsonb_build_object('Ranges', '[["", ""]]'::jsonb, 'Spent', $2::bigint) where id = $1`,
-			id, c.minutes*time.Minute)
+		r.exec(`update task set started_at = now() - interval '3 hours',
+			place = jsonb_build_object('Ranges', '[["", ""]]'::jsonb, 'Spent', $2::bigint) where id = $1`, id, c.minutes*time.Minute)
 		ctx, stop := context.WithCancel(context.Background())
 		wait := r.work(ctx)
 		res := r.await(id)
@@ -96,12 +96,15 @@ func TestPausedScanKeepsItsTime(t *testing.T) {
 	id := r.start("normal")
 	pausing := make(chan struct{})
 	var once sync.Once
-	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2, Publish: func(context.Context, uuid.UUID, ...events.Event) { once.Do(func() { close(pausing) }) }}
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Parallel: 2, Publish: func(context.Context, uuid.UUID, ...events.Event) {
+		once.Do(func() { close(pausing) })
+	}}
 	runner := &task.Runner{System: r.db.System, Publish: r.publish, Worker: "pauses", Slots: 1, Handlers: map[string]task.Handler{task.ScanLibrary: s.Scan}}
 	if err := runner.Take(task.WithPause(t.Context(), pausing), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
 		t.Fatal(err)
 	}
-	if spent := values[int64](r, "select coalesce((place ->> 'Spent')::bigint, 0) from task where tenant_id = app.tenant() and id = $1 and status = 'pending'", id); len(spent) != 1 || spent[0] <= 0 {
+	spent := values[int64](r, "select coalesce((place ->> 'Spent')::bigint, 0) from task where tenant_id = app.tenant() and id = $1 and status = 'pending'", id)
+	if len(spent) != 1 || spent[0] <= 0 {
 		t.Errorf("spent %v", spent)
 	}
 }
