@@ -104,7 +104,7 @@ func TestConfigValidate(t *testing.T) {
 		"RENDER_MAX_STREAM_PIXELS": {MaxStreamPixels: 1 << 40},
 		"RENDER_JPEG_XL_MEMORY":    {JXLMemory: 1 << 20},
 	} {
-		if err := c.withDefaults().Validate(); err == nil || !strings.HasPrefix(err.Error(), name+" ") {
+		if err := c.withDefaults().Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
 			t.Errorf("%+v: %v, want an error about %s", c, err, name)
 		}
 	}
