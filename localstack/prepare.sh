@@ -83,11 +83,16 @@ need_servers() {
 	need fonts-droid-fallback test -e /usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf
 }
 
+# keep marks the servers of PostgreSQL as installed by hand. After an upgrade of the system the package postgresql brings
+# a newer one, and apt-get autoremove would remove the one that opens the database.
+keep="apt-mark manual \$(dpkg -S '/usr/lib/postgresql/*/bin/initdb' | cut -d: -f1)"
+
 install_packages() {
 	((${#missing[@]})) || return 0
-	local command="apt-get install -y --no-install-recommends ${missing[*]}"
+	local command="apt-get install -y --no-install-recommends ${missing[*]}" then=
+	[[ " ${missing[*]} " != *" postgresql "* ]] || then=" && $keep"
 	if ((EUID != 0)); then
-		fail "these packages are missing; as root, run: apt-get update && $command"
+		fail "these packages are missing; as root, run: apt-get update && $command$then"
 	fi
 	command -v apt-get >/dev/null || fail "this machine has no apt-get: install these packages by hand (names in Debian): ${missing[*]}"
 	say "installing Debian packages (a few minutes, once): ${missing[*]}"
@@ -95,7 +100,8 @@ install_packages() {
 	step "reading package lists" apt-get update -q -o Acquire::Retries=3 || say "package lists may be out of date: $(last)"
 	hold_services
 	step "installing packages" apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 ${command#apt-get } ||
-		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command"
+		fail "packages cannot be installed ($(last)): check the network and /etc/apt, then run: apt-get update && $command$then"
+	[[ -z $then ]] || bash -c "$keep" >>"$log" 2>&1 || say "PostgreSQL could not be kept from apt-get autoremove: $(tail -n 1 "$log")"
 	local package
 	for package in redis-server pgbouncer nginx; do # Not at the next boot either.
 		if [[ " ${missing[*]} " == *" $package "* ]] && command -v update-rc.d >/dev/null; then

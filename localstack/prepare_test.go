@@ -111,6 +111,34 @@ func TestCloneOfAnotherUser(t *testing.T) {
 	}
 }
 
+// apt-get autoremove must not remove the server that opens the database: after an upgrade of the system, the package
+// postgresql depends on another one. Root marks the server as installed by hand, others are told to.
+func TestKeepsTheServerOfTheDatabase(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("prepare.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, done := range map[string]bool{"0": true, "1000": false} {
+		dir := t.TempDir()
+		servers, marked := filepath.Join(dir, "postgresql"), filepath.Join(dir, "marked")
+		script := strings.NewReplacer("EUID", user, "/usr/lib/postgresql", servers, "/usr/sbin/", dir+"/", "/etc/postgresql-common", dir+"/common").Replace(string(raw))
+		newClone(t, dir, map[string]string{"localstack/prepare.sh": script, "bin/go": "#!/bin/sh\n", "bin/update-rc.d": "#!/bin/sh\n",
+			"bin/apt-mark": "#!/bin/sh\necho \"$@\" >" + marked + "\n",
+			"bin/dpkg":     "#!/bin/sh\n[ \"$*\" = '-S " + servers + "/*/bin/initdb' ] && echo postgresql-15: " + servers + "/15/bin/initdb\n"})
+		out, err := prepareRun(dir).CombinedOutput()
+		if (err == nil) != done {
+			t.Errorf("as user %s: %v: %s", user, err, out)
+		}
+		if told := " && apt-mark manual $(dpkg -S '" + servers + "/*/bin/initdb' | cut -d: -f1)\n"; !done && !strings.HasSuffix(string(out), told) {
+			t.Errorf("told %q, want at the end %q", out, told)
+		}
+		if got, err := os.ReadFile(marked); done && string(got) != "manual postgresql-15\n" {
+			t.Errorf("apt-mark %s (%v), want manual postgresql-15", got, err)
+		}
+	}
+}
+
 // newClone creates the parts of a clone that prepare.sh needs, with these additional files. Programs in bin come first
 // on its PATH.
 func newClone(t *testing.T, dir string, files map[string]string) {

@@ -44,7 +44,8 @@ func programs(pattern, dir string) (string, error) {
 	}
 	switch {
 	case made != 0:
-		return "", fmt.Errorf("the database in %s was made by PostgreSQL %d, which is not installed: apt-get install postgresql-%d", dir, made, made)
+		return "", fmt.Errorf("the database in %s was made by PostgreSQL %d, which is not installed: "+
+			"apt-get install postgresql-%d (apt.postgresql.org has it if the system does not)", dir, made, made)
 	case bestVersion > 0 && bestVersion < oldest:
 		return "", fmt.Errorf("PostgreSQL %d is too old: Longbox needs %d or newer, which Debian 12 and Ubuntu 24.04 have", bestVersion, oldest)
 	case bestVersion == 0:

@@ -20,7 +20,7 @@ func TestPrograms(t *testing.T) {
 	}{
 		"newest for a new cluster": {installed: []string{"15", "17", "9.6", "16"}, want: "17/bin"},
 		"the cluster's own":        {installed: []string{"15", "17"}, cluster: "15\n", want: "15/bin"},
-		"the cluster's is gone":    {installed: []string{"17"}, cluster: "15\n", err: "apt-get install postgresql-15"},
+		"the cluster's is gone":    {installed: []string{"17"}, cluster: "15\n", err: "apt-get install postgresql-15 (apt.postgresql.org has it"},
 		"too old":                  {installed: []string{"13", "14"}, err: "PostgreSQL 14 is too old: Longbox needs 15"},
 		"none":                     {err: "apt-get install postgresql"},
 		"damaged cluster":          {installed: []string{"17"}, cluster: "x", err: "PG_VERSION"},
