@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,7 +88,15 @@ func lock(dir string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("another Longbox is running on DATA_DIR %s: stop it, or choose another DATA_DIR and PORT", dir)
+		return nil, notLocked(dir, err)
 	}
 	return f, nil
+}
+
+// notLocked describes why dir could not be locked.
+func notLocked(dir string, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("DATA_DIR %s cannot be locked (%w): its disk does not support locks, or reports errors: check it, or choose a DATA_DIR on a local disk", dir, err)
+	}
+	return fmt.Errorf("another Longbox is running on DATA_DIR %s: stop it, or choose another DATA_DIR and PORT", dir)
 }
