@@ -38,6 +38,7 @@ func run() error {
 		return err
 	}
 	console := supervise.NewConsole(os.Stdout)
+	defer console.Flush()
 	s, err := stack.Start(ctx, config, console)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -15,17 +15,26 @@ import (
 	"unicode"
 )
 
-// Console prints for the user who started the system: one line per step, and the warnings of the children.
+// Console prints for the user who started the system: one line per step, and the warnings of the children. Nothing waits
+// until a line is written, because a terminal can be stopped (Ctrl-S).
 type Console struct {
-	mu      sync.Mutex
 	w       io.Writer
+	mu      sync.Mutex
+	queue   []string
+	idle    chan struct{} // Closed once the queue is written; nil while nothing writes.
 	second  time.Time
 	written int
 	dropped int
 }
 
-// linesPerSecond limits what children print. Their log files have everything.
-const linesPerSecond = 20
+// Limits on what children print: per second, and while lines wait for the console. Their log files have everything.
+const (
+	linesPerSecond = 20
+	linesWaiting   = 100
+)
+
+// flushWait is how long Flush waits for the console.
+const flushWait = 2 * time.Second
 
 // NewConsole writes to w.
 func NewConsole(w io.Writer) *Console { return &Console{w: w} }
@@ -34,7 +43,45 @@ func NewConsole(w io.Writer) *Console { return &Console{w: w} }
 func (c *Console) Say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fmt.Fprintf(c.w, format+"\n", args...)
+	c.put(format+"\n", args...)
+}
+
+// Flush waits until everything is written. It gives up on a console that does not go on.
+func (c *Console) Flush() {
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+	case <-time.After(flushWait):
+	}
+}
+
+// put queues a line. The caller holds the mutex.
+func (c *Console) put(format string, args ...any) {
+	c.queue = append(c.queue, fmt.Sprintf(format, args...))
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+		go c.write()
+	}
+}
+
+// write writes the queue until it is empty.
+func (c *Console) write() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queue) > 0 {
+		lines := strings.Join(c.queue, "")
+		c.queue = nil
+		c.mu.Unlock()
+		_, _ = io.WriteString(c.w, lines)
+		c.mu.Lock()
+	}
+	close(c.idle)
+	c.idle = nil
 }
 
 // child prints a child's log line if it needs attention: slog JSON of level WARN and above in readable form, and
@@ -48,16 +95,17 @@ func (c *Console) child(name string, line []byte) {
 	defer c.mu.Unlock()
 	now := time.Now()
 	if second := now.Truncate(time.Second); second != c.second {
-		if c.dropped > 0 {
-			fmt.Fprintf(c.w, "(%d more lines are only in the log files)\n", c.dropped)
-		}
-		c.second, c.written, c.dropped = second, 0, 0
+		c.second, c.written = second, 0
 	}
-	if c.written++; c.written > linesPerSecond {
+	if c.written++; c.written > linesPerSecond || len(c.queue) >= linesWaiting {
 		c.dropped++
 		return
 	}
-	fmt.Fprintf(c.w, "%s %s %s\n", now.Format(time.TimeOnly), name, text)
+	if c.dropped > 0 {
+		c.put("(%d more lines are only in the log files)\n", c.dropped)
+		c.dropped = 0
+	}
+	c.put("%s %s %s\n", now.Format(time.TimeOnly), name, text)
 }
 
 // readable formats a log line for people and reports whether to show it.

@@ -137,6 +137,7 @@ func TestUnwrittenListIsToldOnce(t *testing.T) {
 	for _, err := range []error{nil, full, full, nil, full} {
 		s.noted(err)
 	}
+	s.console.Flush()
 	if n := strings.Count(out.String(), "no space left"); n != 2 {
 		t.Errorf("told %d times: %s", n, out.String())
 	}

@@ -65,6 +65,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	case "silent": // Runs, but never answers.
 		select {}
+	case "loud": // Writes more than a pipe holds, of which one line is for the console.
+		fmt.Println(`{"level":"WARN","msg":"look"}`)
+		fmt.Print(strings.Repeat(`{"level":"INFO","msg":"never mind"}`+"\n", 30_000))
 	case "once":
 		fmt.Println("done")
 	case "supervisor": // Starts a polite child and waits to be killed.

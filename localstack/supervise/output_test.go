@@ -2,10 +2,12 @@ package supervise
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestReadable(t *testing.T) {
@@ -45,9 +47,45 @@ func TestConsoleIsBounded(t *testing.T) {
 	for range 10_000 {
 		c.child("api", []byte("panic: again"))
 	}
+	c.Flush()
 	// Printing ten thousand lines takes less time than would allow 1,000 to be printed.
 	if n := strings.Count(out.String(), "\n"); n < linesPerSecond || n > 1000 {
 		t.Errorf("%d lines printed", n)
+	}
+}
+
+// A console that takes nothing, such as a terminal stopped with Ctrl-S, holds up neither a child nor the supervisor.
+// What was for it comes when it goes on.
+func TestBlockedConsoleStopsNothing(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	c := NewConsole(w)
+	s, err := New(t.Context(), t.TempDir(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ended := make(chan error, 1)
+	go func() {
+		err := s.RunOnce(t.Context(), child("loud", "loud", ""))
+		c.Say("stopped")
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the child still waits for the console")
+	}
+	go func() {
+		c.Flush()
+		w.Close()
+	}()
+	got, err := io.ReadAll(r)
+	if said := string(got); err != nil || !strings.Contains(said, "loud WARN look\n") || !strings.HasSuffix(said, "stopped\n") {
+		t.Errorf("%q, %v", said, err)
 	}
 }
 

@@ -201,6 +201,7 @@ func TestKilledChildIsStartedAgain(t *testing.T) {
 		}
 		return err
 	})
+	s.console.Flush()
 	if want := "worker ended (signal: killed)"; !strings.Contains(out.String(), want) {
 		t.Errorf("console %q lacks %q", out.String(), want)
 	}
@@ -220,6 +221,7 @@ func TestStubbornChildIsKilledAfterItsGrace(t *testing.T) {
 	if _, err := ask(at); err == nil {
 		t.Error("still answers")
 	}
+	s.console.Flush()
 	if !strings.Contains(out.String(), "stubborn did not end within 50ms; killing it") {
 		t.Errorf("console says %q", out.String())
 	}
