@@ -97,7 +97,8 @@ func (s *system) prepare(ctx context.Context) (err error) {
 	if err := s.account.Folder(s.scratch()); err != nil {
 		return err
 	}
-	if s.supervisor, err = supervise.New(ctx, data, supervise.NewConsole(os.Stderr)); err != nil {
+	console := supervise.NewConsole(os.Stderr)
+	if s.supervisor, err = supervise.New(ctx, data, console); err != nil {
 		return err
 	}
 	ports, err := port.Free(4)
@@ -113,7 +114,7 @@ func (s *system) prepare(ctx context.Context) (err error) {
 	if s.media, err = gateway.Media(data, tool, ports[2], s.account, s.secrets); err != nil {
 		return err
 	}
-	roots, err := library.Roots([]string{s.books}, data)
+	roots, err := library.Roots(ctx, []string{s.books}, data, console.Say)
 	if err != nil {
 		return err
 	}

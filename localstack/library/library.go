@@ -2,6 +2,7 @@
 package library
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -20,9 +22,12 @@ type Root struct{ Folder, Bucket string }
 // most is the maximum number of roots.
 const most = 100
 
+// slow is the time after which Roots says that a folder does not answer.
+const slow = 3 * time.Second
+
 // Roots checks the folders and names their buckets. The name depends only on the path. The data folder must not be
-// inside a root: its secrets would be served with the books.
-func Roots(folders []string, dataDir string) ([]Root, error) {
+// inside a root: its secrets would be served with the books. It reports with say which folder it waits for.
+func Roots(ctx context.Context, folders []string, dataDir string, say func(string, ...any)) ([]Root, error) {
 	if len(folders) > most {
 		return nil, fmt.Errorf("LIBRARY names %d folders, at most %d are allowed", len(folders), most)
 	}
@@ -40,12 +45,27 @@ func Roots(folders []string, dataDir string) ([]Root, error) {
 			continue
 		}
 		seen[abs] = true
-		if err := check(abs, dataDir); err != nil {
+		if err := answered(ctx, abs, say, func() error { return check(abs, dataDir) }); err != nil {
 			return nil, err
 		}
 		roots = append(roots, Root{Folder: abs, Bucket: bucket(abs)})
 	}
 	return roots, nil
+}
+
+// answered runs a check of a folder. It ends with ctx even if the check hangs: a network disk whose server is gone may
+// not answer for minutes, or ever.
+func answered(ctx context.Context, folder string, say func(string, ...any), check func() error) error {
+	timer := time.AfterFunc(slow, func() { say("Longbox: waiting for library folder %s: its disk does not answer", folder) })
+	defer timer.Stop()
+	done := make(chan error, 1)
+	go func() { done <- check() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func check(folder, dataDir string) error {

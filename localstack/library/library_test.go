@@ -1,11 +1,17 @@
 package library
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestRoots(t *testing.T) {
@@ -21,7 +27,7 @@ func TestRoots(t *testing.T) {
 		}
 		folders = append(folders, folder)
 	}
-	roots, err := Roots(append(folders, "", folders[0]), filepath.Join(dir, "data"))
+	roots, err := Roots(t.Context(), append(folders, "", folders[0]), filepath.Join(dir, "data"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +44,7 @@ func TestRoots(t *testing.T) {
 	if !strings.HasPrefix(roots[2].Bucket, "my-books-2024-") {
 		t.Errorf("bucket %q does not start with the folder's name", roots[2].Bucket)
 	}
-	again, err := Roots(folders, dir+"-elsewhere")
+	again, err := Roots(t.Context(), folders, dir+"-elsewhere", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,12 +77,59 @@ func TestRootsRefuses(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := Roots([]string{c.folder}, c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Roots(t.Context(), []string{c.folder}, c.data, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})
 	}
-	if _, err := Roots(make([]string, most+1), "/elsewhere"); err == nil {
+	if _, err := Roots(t.Context(), make([]string, most+1), "/elsewhere", nil); err == nil {
 		t.Error("no error for too many folders")
+	}
+}
+
+// A disk that does not answer is named, and does not keep the start from being stopped.
+func TestSilentDiskIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), slow+time.Second)
+		defer cancel()
+		hang, said := make(chan struct{}), make(chan string, 1)
+		defer close(hang)
+		say := func(format string, args ...any) { said <- fmt.Sprintf(format, args...) }
+		if err := answered(ctx, "/books", say, func() error { <-hang; return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if got, want := <-said, "Longbox: waiting for library folder /books: its disk does not answer"; got != want {
+			t.Errorf("said %q, want %q", got, want)
+		}
+	})
+}
+
+// Opening a named pipe hangs until somebody writes to it.
+func TestRootsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // Lets the check end.
+		if f, err := os.OpenFile(pipe, os.O_RDWR, 0); err == nil {
+			f.Close()
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Roots(ctx, []string{pipe}, "/elsewhere", t.Logf)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it still waits for the folder")
 	}
 }

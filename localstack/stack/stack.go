@@ -92,7 +92,7 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if s.roots, err = s.libraryRoots(); err != nil {
+	if s.roots, err = s.libraryRoots(ctx); err != nil {
 		return err
 	}
 	tools, err := gateway.Program(s.config.Tools)
@@ -142,8 +142,8 @@ func (s *Stack) describe(gatewayProgram string) (err error) {
 }
 
 // libraryRoots checks the folders of LIBRARY. Without any it creates the sample library.
-func (s *Stack) libraryRoots() ([]library.Root, error) {
-	roots, err := library.Roots(s.config.Library, s.config.DataDir)
+func (s *Stack) libraryRoots(ctx context.Context) ([]library.Root, error) {
+	roots, err := library.Roots(ctx, s.config.Library, s.config.DataDir, s.console.Say)
 	if err != nil || len(roots) > 0 {
 		return roots, err
 	}
@@ -154,7 +154,7 @@ func (s *Stack) libraryRoots() ([]library.Root, error) {
 	if err := sample.Write(folder); err != nil {
 		return nil, err
 	}
-	return library.Roots([]string{folder}, s.config.DataDir)
+	return library.Roots(ctx, []string{folder}, s.config.DataDir, s.console.Say)
 }
 
 // startServers starts the database, Redis and both gateways concurrently.
