@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,6 +108,23 @@ func AddFirst(b *pgx.Batch, n Registration, created *int64) uuid.UUID {
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox first user ' || app.tenant(), 0))")
 	db.Affected(b, created, insertAccount+" where not exists (select from account where tenant_id = app.tenant())", u.args()...)
 	return id
+}
+
+// SetPassword gives a user a new password, found by user name or e-mail address; nil if there is none. It enables the
+// user and ends all sessions. It does not vouch for the address.
+func SetPassword(ctx context.Context, d *db.DB, login, password string) (*User, error) {
+	const id = ` where tenant_id = app.tenant() and %s = (select id from account
+		where tenant_id = app.tenant() and (lower(username) = lower($1) or lower(email) = lower($1))
+		order by lower(username) = lower($1) desc limit 1)`
+	var b pgx.Batch
+	var stored *User
+	login = composed(login)
+	db.One(&b, &stored, `update account set password_hash = $2, is_active = true, generation = generation + 1, email_verified = true,
+			email_claimed = email_claimed or not email_verified, updated_at = now()`+fmt.Sprintf(id, "id")+" returning "+userColumns,
+		login, auth.HashPassword(password))
+	b.Queue("delete from refresh_token"+fmt.Sprintf(id, "account_id"), login)
+	b.Queue("delete from verification_token"+fmt.Sprintf(id, "account_id"), login)
+	return stored, d.Run(ctx, &b)
 }
 
 // taken turns a unique violation into the Conflict that names the field.

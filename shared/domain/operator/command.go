@@ -40,6 +40,7 @@ var commands = []Command{
 	command("grant-roots", "let a tenant create libraries in folders", (*Operator).grantRoots),
 	command("revoke-roots", "revoke folders of a tenant", (*Operator).revokeRoots),
 	command("set-quotas", "limit what a tenant may use", (*Operator).setQuotas),
+	command("set-password", "give a user a new password, shown once, and enable the user", (*Operator).setPassword),
 	command("oidc set", "add or change an identity provider (OpenID Connect) of a tenant", (*Operator).setOIDC),
 	command("oidc list", "list the identity providers of a tenant", (*Operator).listOIDC),
 	command("oidc remove", "remove an identity provider of a tenant; its users stay", (*Operator).removeOIDC),

@@ -39,8 +39,8 @@ type Create struct {
 
 func (i *Create) tenant() string { return i.Name }
 
-// Admin is a new administrator. The password is present only if it was generated here.
-type Admin struct {
+// Login is a user with a new password. The password is present only if it was generated here.
+type Login struct {
 	Username string `json:"username"`
 	Email    string `json:"email"`
 	Password string `json:"password,omitempty"`
@@ -92,7 +92,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 }
 
 // first returns the validated administrator to create; nil if none is requested.
-func (i Create) first() (*Admin, *account.Registration, error) {
+func (i Create) first() (*Login, *account.Registration, error) {
 	if i.Admin == "" {
 		for _, f := range [][2]string{{"adminEmail", i.AdminEmail}, {"adminPassword", i.AdminPassword}} {
 			if f[1] != "" {
@@ -101,7 +101,7 @@ func (i Create) first() (*Admin, *account.Registration, error) {
 		}
 		return nil, nil, nil
 	}
-	a := &Admin{Username: i.Admin, Email: i.AdminEmail}
+	a := &Login{Username: i.Admin, Email: i.AdminEmail}
 	if a.Email == "" {
 		a.Email = account.LocalAddress(i.Admin)
 	}

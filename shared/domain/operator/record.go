@@ -38,7 +38,9 @@ type Details struct {
 	Roots []string `json:"roots"`
 	Usage Usage    `json:"usage"`
 	// Admin is the administrator that was just created.
-	Admin *Admin `json:"admin,omitempty"`
+	Admin *Login `json:"admin,omitempty"`
+	// User is the user who just got a new password.
+	User *Login `json:"user,omitempty"`
 	// Announced is false if Redis could not be notified of the change: see Operator.Settle.
 	Announced *bool `json:"announced,omitempty"`
 	// GivenBack counts the running tasks that a suspension put back in the queue.
