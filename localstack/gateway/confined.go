@@ -2,8 +2,12 @@ package gateway
 
 import (
 	"context"
+	"encoding/binary"
 	"os"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/longbox/longbox/localstack/library"
 	"github.com/longbox/longbox/shared/platform/confine"
@@ -26,28 +30,43 @@ func (g *Gateway) Follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		now := look(g.roots)
-		for i, was := range g.seen {
-			if same(was, now[i]) {
-				continue
-			}
-			g.seen = now
-			why := "there is now a different folder at "
-			if now[i] == nil {
-				why = "there is no longer a folder at "
-			}
-			select {
-			case g.renew <- why + g.roots[i].Folder:
-			case <-ctx.Done():
-				return
-			}
-			break
+		i := g.seen.changed(g.roots)
+		if i < 0 {
+			continue
+		}
+		g.seen.close()
+		g.seen = look(g.roots)
+		why := "there is now a different folder at "
+		if g.seen.folders[i] == nil {
+			why = "there is no longer a folder at "
+		}
+		select {
+		case g.renew <- why + g.roots[i].Folder:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// look returns the folders at the roots now; nil for a missing one.
-func look(roots []library.Root) []os.FileInfo {
+// view is what was at the roots at one time. A disk that is unmounted and mounted again may have the same numbers (of
+// device and inode) as before, but is closed to the gateway. So inotify reports the end of each folder as well.
+type view struct {
+	folders []os.FileInfo // nil for a missing one
+	ends    int           // descriptor of inotify, or -1
+	watches []int         // one for each folder
+}
+
+// look returns what is at the roots now.
+func look(roots []library.Root) view {
+	v := view{folders: stat(roots), watches: make([]int, len(roots))}
+	v.ends, _ = unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	for i, r := range roots {
+		v.watches[i], _ = unix.InotifyAddWatch(v.ends, r.Folder, unix.IN_DELETE_SELF)
+	}
+	return v
+}
+
+func stat(roots []library.Root) []os.FileInfo {
 	out := make([]os.FileInfo, len(roots))
 	for i, r := range roots {
 		if info, err := os.Stat(r.Folder); err == nil {
@@ -55,6 +74,22 @@ func look(roots []library.Root) []os.FileInfo {
 		}
 	}
 	return out
+}
+
+func (v view) close() { _ = unix.Close(v.ends) }
+
+// changed returns a root with another folder than in the view, or -1.
+func (v view) changed(roots []library.Root) int {
+	for i, now := range stat(roots) {
+		if !same(v.folders[i], now) {
+			return i
+		}
+	}
+	var event [unix.SizeofInotifyEvent]byte // an end has no name
+	if n, _ := unix.Read(v.ends, event[:]); n != len(event) {
+		return -1
+	}
+	return slices.Index(v.watches, int(int32(binary.NativeEndian.Uint32(event[:]))))
 }
 
 func same(a, b os.FileInfo) bool {

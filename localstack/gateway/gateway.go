@@ -50,7 +50,7 @@ type Gateway struct {
 	dir     string
 	readAll bool
 	roots   []library.Root // roots that it may read when confined
-	seen    []os.FileInfo  // folders at its last start; nil for a missing one
+	seen    view           // of the roots at its last start
 	renew   chan string
 	account account.Account
 	secrets secret.Set
