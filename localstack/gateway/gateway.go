@@ -170,6 +170,13 @@ func (g *Gateway) Client() *s3.Client {
 	})
 }
 
+// List lists one entry of a root, to see whether the gateway may read it.
+func (g *Gateway) List(ctx context.Context, r library.Root) error {
+	_, err := g.Client().ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &r.Bucket, Delimiter: aws.String("/"), MaxKeys: aws.Int32(1)},
+		func(o *s3.Options) { o.RetryMaxAttempts = 1 })
+	return err
+}
+
 // EnsureBucket creates the media bucket if it is missing.
 func (g *Gateway) EnsureBucket(ctx context.Context) error {
 	_, err := g.Client().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(Bucket)})

@@ -69,6 +69,9 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 	} else {
 		go s.library.Follow(ctx)
 	}
+	if s.account.Switch {
+		go s.checkRoots(ctx)
+	}
 	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay), Web: s.web}, s.config.TrustedProxies, console.Say)
 	return s, nil
 }
@@ -155,6 +158,17 @@ func (s *Stack) libraryRoots(ctx context.Context) ([]library.Root, error) {
 		return nil, err
 	}
 	return library.Roots(ctx, []string{folder}, s.config.DataDir, s.console.Say)
+}
+
+// checkRoots names the folders that the gateway's user may not read. The start has checked them as root, but a network or
+// FUSE disk may allow root more than a user with CAP_DAC_READ_SEARCH.
+func (s *Stack) checkRoots(ctx context.Context) {
+	for _, r := range s.roots {
+		if err := s.library.List(ctx, r); err != nil && ctx.Err() == nil {
+			s.console.Say("Longbox: library folder %s cannot be served: user id %d, as which the gateway runs, cannot list it (library-s3.log has the reason): "+
+				"open its disk to this user, or start Longbox as a user who may read it", r.Folder, s.account.UID)
+		}
+	}
 }
 
 // startServers starts the database, Redis and both gateways concurrently.
