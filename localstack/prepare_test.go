@@ -122,7 +122,8 @@ func TestKeepsTheServerOfTheDatabase(t *testing.T) {
 	for user, done := range map[string]bool{"0": true, "1000": false} {
 		dir := t.TempDir()
 		servers, marked := filepath.Join(dir, "postgresql"), filepath.Join(dir, "marked")
-		script := strings.NewReplacer("EUID", user, "/usr/lib/postgresql", servers, "/usr/sbin/", dir+"/", "/etc/postgresql-common", dir+"/common").Replace(string(raw))
+		script := strings.NewReplacer("EUID", user, "/usr/lib/postgresql", servers, "/usr/sbin/", dir+"/",
+			"/etc/postgresql-common", dir+"/common").Replace(string(raw))
 		newClone(t, dir, map[string]string{"localstack/prepare.sh": script, "bin/go": "#!/bin/sh\n", "bin/update-rc.d": "#!/bin/sh\n",
 			"bin/apt-mark": "#!/bin/sh\necho \"$@\" >" + marked + "\n",
 			"bin/dpkg":     "#!/bin/sh\n[ \"$*\" = '-S " + servers + "/*/bin/initdb' ] && echo postgresql-15: " + servers + "/15/bin/initdb\n"})

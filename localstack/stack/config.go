@@ -96,7 +96,8 @@ func lock(dir string) (*os.File, error) {
 // notLocked describes why dir could not be locked.
 func notLocked(dir string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
-		return fmt.Errorf("DATA_DIR %s cannot be locked (%w): its disk does not support locks, or reports errors: check it, or choose a DATA_DIR on a local disk", dir, err)
+		return fmt.Errorf("DATA_DIR %s cannot be locked (%w): its disk does not support locks, or reports errors: "+
+			"check it, or choose a DATA_DIR on a local disk", dir, err)
 	}
 	return fmt.Errorf("another Longbox is running on DATA_DIR %s: stop it, or choose another DATA_DIR and PORT", dir)
 }

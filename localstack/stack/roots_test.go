@@ -34,7 +34,8 @@ func TestNamesFoldersClosedToTheGateway(t *testing.T) {
 	s := &Stack{console: supervise.NewConsole(&out), roots: roots, library: g, account: nobody}
 	s.checkRoots(t.Context())
 	s.console.Flush()
-	if said := out.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, "Longbox: library folder /srv/closed cannot be served: ") || !strings.Contains(said, "65534") {
+	const want = "Longbox: library folder /srv/closed cannot be served: user id 65534, "
+	if said := out.String(); strings.Count(said, "\n") != 1 || !strings.HasPrefix(said, want) {
 		t.Errorf("said %q", said)
 	}
 }
