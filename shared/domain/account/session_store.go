@@ -38,10 +38,11 @@ func queueSession(b *pgx.Batch, who **signedIn, account uuid.UUID, generation in
 	queueTrim(b, t)
 }
 
-// queueTrim deletes the expired and excess tokens of the account that got the token.
+// queueTrim deletes the expired and excess tokens of the account that got the token: used ones first, so that a client
+// that refreshes often does not end the sessions of others.
 func queueTrim(b *pgx.Batch, t newToken) {
 	b.Queue(`with mine as (
-			select id, expires_at, row_number() over (order by created_at desc, id desc) as age from refresh_token
+			select id, expires_at, row_number() over (order by used_at is not null, created_at desc, id desc) as age from refresh_token
 			where tenant_id = app.tenant() and account_id = (select account_id from refresh_token where tenant_id = app.tenant() and id = $1))
 		delete from refresh_token r using mine
 		where r.tenant_id = app.tenant() and r.id = mine.id and (mine.expires_at < now() or mine.age > $2)`, t.id, maxTokens)

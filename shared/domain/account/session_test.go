@@ -199,6 +199,21 @@ func TestTokensAreBounded(t *testing.T) {
 	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(200)
 }
 
+// A client that refreshes often leaves used tokens; the sessions of other devices outlast them.
+func TestUsedTokensGoFirst(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	idle := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
+	s.exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, created_at, used_at)
+		select $1, gen_random_uuid(), $2, gen_random_uuid(), sha256(i::text::bytea), now() + interval '1 day', now() + interval '1 second', now() from generate_series(1, 600) i`, s.One, u.ID)
+	signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
+	if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 500 {
+		t.Errorf("%d tokens are kept", n)
+	}
+	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": idle.RefreshToken}).Want(200)
+}
+
 func TestLogout(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -160,8 +160,10 @@ func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
 		if locked.isLastAdmin() {
 			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be deleted; make another user an administrator first", locked.target.Username)
 		}
-		_, err = tx.Exec(ctx, "delete from account where tenant_id = app.tenant() and id = $1", id)
-		return err
+		var b pgx.Batch
+		db.NoStatementTimeout(&b) // years of reading go with a user
+		b.Queue("delete from account where tenant_id = app.tenant() and id = $1", id)
+		return tx.SendBatch(ctx, &b).Close()
 	})
 	if err != nil {
 		return err

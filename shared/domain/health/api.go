@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/longbox/longbox/shared/domain/tenant"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -14,7 +13,7 @@ import (
 // Routes registers the inventory (under two names) and the version.
 func Routes(a *httpapi.API, d *db.DB) {
 	inventory := func(ctx context.Context, _ *struct{}) (*Inventory, error) {
-		return count(ctx, d, httpapi.TenantOf(ctx).Name == tenant.Default)
+		return count(ctx, d)
 	}
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/metrics", ID: "getMetrics",
 		Summary: "Get the inventory of the server: numbers of libraries, series, books, pages and users", Tag: "Health", Permission: auth.SystemHealth}, inventory)

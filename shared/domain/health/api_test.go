@@ -57,7 +57,12 @@ func TestOwnDatabase(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, health.Routes)
 	exec(t, s, "update tenant set name = 'default' where name = 'one'")
-	m := s.User(t, "one", "reader").Do("GET", "/api/v1/metrics", nil).Want(200).Map()
+	c := s.User(t, "one", "reader")
+	if m := c.Do("GET", "/api/v1/metrics", nil).Want(200).Map(); m["databaseSize"] != nil {
+		t.Errorf("beside another tenant, default is told the size of the database: %v", m["databaseSize"])
+	}
+	exec(t, s, "delete from tenant where name = 'two'")
+	m := c.Do("GET", "/api/v1/metrics", nil).Want(200).Map()
 	if size, ok := m["databaseSize"].(float64); !ok || size < 1<<20 {
 		t.Errorf("databaseSize: %v", m["databaseSize"])
 	}

@@ -37,9 +37,9 @@ type row struct {
 }
 
 // count reads the counter rows of the tenant's libraries: one round trip, regardless of size. For callers from whom
-// series are hidden it counts only the visible ones. It includes the size of the database only if the tenant has its
-// own: otherwise that would reveal something about others.
-func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) {
+// series are hidden it counts only the visible ones. It includes the size of the database only if no other tenant is in
+// it: otherwise that would reveal something about others.
+func count(ctx context.Context, d *db.DB) (*Inventory, error) {
 	var b pgx.Batch
 	var rows []row
 	out := Inventory{Libraries: []Library{}}
@@ -47,9 +47,7 @@ func count(ctx context.Context, d *db.DB, ownDatabase bool) (*Inventory, error) 
 		  app.total('bytes', l.id) as bytes, app.total('pages', l.id) as pages
 		from library l where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
 	db.Value(&b, &out.UserCount, "select count(*) from account where tenant_id = app.tenant()")
-	if ownDatabase {
-		db.Value(&b, &out.DatabaseSize, "select case when not app.limited() then pg_database_size(current_database()) end")
-	}
+	db.Value(&b, &out.DatabaseSize, "select case when not app.limited() and app.alone() then pg_database_size(current_database()) end")
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

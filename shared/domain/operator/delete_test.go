@@ -385,9 +385,13 @@ func TestRotateKeys(t *testing.T) {
 	}
 	before := secret()
 	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 20) on conflict (tenant_id) do update set bytes = 20", ours)
+	if u := r.details("show", "acme").Usage; u.RenditionBytes != nil || u.MeasuredAt != nil {
+		t.Errorf("%+v is told of a tenant without a quota, which is not measured", u)
+	}
+	r.exec("update tenant set max_rendition_bytes = 100 where id = $1", ours)
 	got := r.details("rotate-keys", "acme")
-	if got.Usage.RenditionBytes != 5 {
-		t.Errorf("%d bytes count towards the quota, want the 5 that were not cleared", got.Usage.RenditionBytes)
+	if n := got.Usage.RenditionBytes; n == nil || *n != 5 {
+		t.Errorf("%v bytes count towards the quota, want the 5 that were not cleared", n)
 	}
 	if c := got.Cleared; c == nil || c.Objects != 3 || c.Bytes != 15 || !c.Done || !*got.Announced {
 		t.Errorf("cleared %+v", c)

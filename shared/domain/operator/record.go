@@ -49,14 +49,14 @@ type Details struct {
 	Cleared *Cleared `json:"cleared,omitempty"`
 }
 
-// Usage is what a tenant uses. RenditionBytes were measured at MeasuredAt (null: not yet).
+// Usage is what a tenant uses. RenditionBytes were measured at MeasuredAt (null: not yet, or there is no quota for them).
 type Usage struct {
 	Users          int64      `json:"users" db:"users"`
 	Libraries      int64      `json:"libraries" db:"libraries"`
 	Series         int64      `json:"series" db:"series"`
 	Books          int64      `json:"books" db:"books"`
 	BookBytes      int64      `json:"bookBytes" db:"book_bytes"`
-	RenditionBytes int64      `json:"renditionBytes" db:"rendition_bytes"`
+	RenditionBytes *int64     `json:"renditionBytes" db:"rendition_bytes"`
 	MeasuredAt     *time.Time `json:"measuredAt" db:"measured_at"`
 	OpenTasks      int64      `json:"openTasks" db:"open_tasks"`
 }
@@ -90,10 +90,10 @@ func (o *Operator) details(ctx context.Context, name string) (*Details, error) {
 	db.One(&b, &usage, `select (select count(*) from account where tenant_id = app.tenant()) as users,
 		(select count(*) from library where tenant_id = app.tenant()) as libraries,
 		coalesce(sum(c.series), 0)::bigint as series, coalesce(sum(c.books), 0)::bigint as books, coalesce(sum(c.bytes), 0)::bigint as book_bytes,
-		coalesce((select bytes from rendition_usage where tenant_id = app.tenant()), 0) as rendition_bytes,
-		(select measured_at from rendition_usage where tenant_id = app.tenant()) as measured_at,
+		max(u.bytes) as rendition_bytes, max(u.measured_at) as measured_at,
 		(select count(*) from task where tenant_id = app.tenant() and status in ('pending', 'running')) as open_tasks
-		from library_count c where c.tenant_id = app.tenant()`)
+		from tenant t left join rendition_usage u on u.tenant_id = t.id and t.max_rendition_bytes is not null
+		left join library_count c on c.tenant_id = t.id where t.id = app.tenant()`)
 	if err := o.System.Run(in(ctx, t), &b); err != nil {
 		return nil, err
 	}

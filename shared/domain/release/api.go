@@ -203,12 +203,12 @@ func (s *service) move(ctx context.Context, id uuid.UUID, state *string) (*Relea
 	return &out.Release, nil
 }
 
-// tellPlaces publishes one event per series whose releases have changed.
+// tellPlaces publishes one event per series whose releases have changed, at most mostTold.
 func (s *service) tellPlaces(ctx context.Context, all []place) {
 	seen := map[uuid.UUID]bool{}
 	var told []events.Event
 	for _, p := range all {
-		if !seen[p.SeriesID] {
+		if !seen[p.SeriesID] && len(told) < mostTold {
 			seen[p.SeriesID], told = true, append(told, changed(p.SeriesID, p.LibraryID, "releases"))
 		}
 	}
@@ -244,12 +244,14 @@ func (s *service) sourceRoutes(a *httpapi.API) {
 		})
 	httpapi.Register(a, op("POST", "/{id}/reset", "resetReleaseSource", "Reset a release source: delete its releases and its polling state"),
 		func(ctx context.Context, in *httpapi.IDInput) (*Reset, error) {
-			_, n, err := reset(ctx, s.database, &in.ID)
+			_, n, of, err := reset(ctx, s.database, &in.ID)
+			s.tellPlaces(ctx, of)
 			return &Reset{n}, err
 		})
 	httpapi.Register(a, op("POST", "/reset-all", "resetReleaseSources", "Reset all release sources: delete their releases and their polling state"),
 		func(ctx context.Context, _ *struct{}) (*ResetAll, error) {
-			sources, n, err := reset(ctx, s.database, nil)
+			sources, n, of, err := reset(ctx, s.database, nil)
+			s.tellPlaces(ctx, of)
 			return &ResetAll{Considered: sources, Reset: sources, DeletedLedgerEntries: n}, err
 		})
 	httpapi.Register(a, op("POST", "/{id}/poll-now", "pollReleaseSource", "Start the task that polls a release source"),

@@ -96,6 +96,21 @@ func TestSourcesGo(t *testing.T) {
 	}
 }
 
+// Listeners are told of the series whose releases a reset has deleted.
+func TestResetIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	for _, path := range []string{"/" + r.source.String() + "/reset", "/reset-all"} {
+		r.announced(3)
+		r.heard()
+		m := c.Do("POST", base+"/release-sources"+path, nil).Want(200).Map()
+		if h := r.heard(); m["deletedLedgerEntries"] != 3.0 || strings.Count(h, "series_updated") != 1 || !strings.Contains(h, `"fields":["releases"]`) {
+			t.Errorf("%s: %v, listeners are told %s", path, m, h)
+		}
+	}
+}
+
 // When more arrive, the oldest are deleted: per source, and in total.
 func TestOldestAreForgotten(t *testing.T) {
 	t.Parallel()

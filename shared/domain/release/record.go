@@ -43,6 +43,7 @@ type Poll struct {
 	CoveredAt   *time.Time `db:"covered_at"`
 	ResumeAfter *uuid.UUID `db:"resume_after"` // the last series of the poll before, if this one sends the rest
 	resume      *uuid.UUID // the last series sent to the plugin, if there are more
+	asOf        *time.Time // when these were due, by the database's clock
 
 	languages, notifyIn, notifyBy []string // from the settings
 
@@ -382,16 +383,16 @@ func (r *Result) failure() *string {
 
 // note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the
 // limit. The plugin's data for the next poll is stored unless the source was reset meanwhile. The last of several polls
-// covers all series as of the first: those that became due in between may have had their turn.
+// covers all series as of the moment at which the first asked which are due: others may be due since.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,
 		last_error_at = case when $3::text is null then last_error_at else now() end,
-		covered_at = case when $3::text is null and $4::uuid is null and resume_after is not distinct from $8 then coalesce(round_at, now()) else covered_at end,
-		round_at = case when $3::text is not null or resume_after is distinct from $8 then round_at when $4::uuid is not null then coalesce(round_at, now()) end,
+		covered_at = case when $3::text is null and $4::uuid is null and resume_after is not distinct from $8 then coalesce(round_at, $9, now()) else covered_at end,
+		round_at = case when $3::text is not null or resume_after is distinct from $8 then round_at when $4::uuid is not null then coalesce(round_at, $9, now()) end,
 		resume_after = case when $3::text is null and resume_after is not distinct from $8 then $4 else resume_after end,
 		etag = case when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
-		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter)
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter, p.asOf)
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}

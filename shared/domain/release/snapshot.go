@@ -81,6 +81,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	db.All(&b, &all, trackedSQL,
 		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1, plug.MaxTracked)
 	db.All(&b, &latest, "select id, external_release_id from release where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2", p.ID, mostLatest)
+	db.Value(&b, &p.asOf, "select now()")
 	var torrents []struct {
 		ID     uuid.UUID `db:"id"`
 		Series uuid.UUID `db:"series_id"`

@@ -111,18 +111,29 @@ func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Sourc
 const forgetting = "etag = null, last_polled_at = null, last_error = null, last_error_at = null, last_summary = null, " +
 	"covered_at = null, round_at = null, resume_after = null, updated_at = now()"
 
-// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers.
-func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, err error) {
+// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers, and the
+// series that had releases.
+func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, of []place, err error) {
 	var b pgx.Batch
 	db.NoStatementTimeout(&b) // deleting thousands of releases takes long
 	b.Queue("select from release_source where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null order by id for no key update", id)
-	db.Affected(&b, &releases, "delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and "+there, id)
+	var gone []struct {
+		place
+		Count int64 `db:"count"`
+	}
+	db.All(&b, &gone, `with gone as (
+		  delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and `+there+` returning r.series_id)
+		select s.id as series_id, s.library_id, g.count from (select series_id, count(*) from gone group by 1) g
+		join series s on s.tenant_id = app.tenant() and s.id = g.series_id`, id)
 	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null", id)
 	err = d.Run(ctx, &b)
 	if err == nil && sources == 0 && id != nil {
 		err = fault.Missing("Release source")
 	}
-	return sources, releases, err
+	for _, g := range gone {
+		releases, of = releases+g.Count, append(of, g.place)
+	}
+	return sources, releases, of, err
 }
 
 // params are the parameters of a task that polls a source.
