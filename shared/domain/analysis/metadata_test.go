@@ -31,7 +31,9 @@ func TestPeople(t *testing.T) {
 		`<dc:creator opf:role="aui">A</dc:creator><dc:contributor>B</dc:contributor><dc:contributor opf:role="aut">C</dc:contributor>`:                    "A contributor, B contributor, C writer",
 		`<dc:creator id="a">A</dc:creator><meta refines="#a" property="role">aut</meta><meta refines="#a" property="role">prt</meta>
 			<meta refines="#a" property="role">ill</meta><meta refines="#a" property="role">art</meta><dc:contributor opf:role="aut">A</dc:contributor>`: "A writer, A illustrator",
-		`<dc:contributor id="a">A</dc:contributor><meta refines="#a" property="role">edt</meta><meta refines="#a" property="role">trl</meta>`: "A editor, A translator",
+		`<dc:contributor id="a">A</dc:contributor><meta refines="#a" property="role">edt</meta><meta refines="#a" property="role">trl</meta>`:                                  "A editor, A translator",
+		`<dc:creator opf:role="pnc">A</dc:creator><dc:creator opf:role="ltr">B</dc:creator><dc:creator opf:role="pen">C</dc:creator><dc:creator opf:role="let">D</dc:creator>`: "A penciller, B letterer, C penciller, D letterer",
+		`<dc:creator opf:role="Penciler">A</dc:creator><dc:creator opf:role="colourist">B</dc:creator><dc:creator opf:role="cover artist">C</dc:creator>`:                      "A penciller, B colorist, C cover_artist",
 	} {
 		s := sidecar(t, metadata)
 		var got []string

@@ -8,13 +8,15 @@ import (
 	"github.com/longbox/longbox/shared/format/epub"
 )
 
-// roles maps MARC relator codes to author roles; a creator without a code is the writer.
+// roles maps MARC relator codes to author roles; a creator without a code is the writer. pen and let are no MARC codes,
+// but are written.
 var roles = map[string]string{"": "writer", "aut": "writer", "cre": "writer", "ill": "illustrator", "art": "illustrator", "trl": "translator",
-	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker", "pen": "penciller", "let": "letterer"}
+	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker", "pnc": "penciller", "pen": "penciller", "ltr": "letterer", "let": "letterer"}
 
 // roleNames maps roles written as words.
 var roleNames = map[string]string{"author": "writer", "writer": "writer", "illustrator": "illustrator", "artist": "illustrator",
-	"translator": "translator", "editor": "editor", "colorist": "colorist", "letterer": "letterer", "inker": "inker", "penciller": "penciller"}
+	"translator": "translator", "editor": "editor", "colorist": "colorist", "colourist": "colorist", "letterer": "letterer", "inker": "inker",
+	"penciller": "penciller", "penciler": "penciller", "cover artist": "cover_artist"}
 
 // makers are the MARC relator codes, and some words, of people and places that made, sold or own the file or copy: they
 // did not contribute to the work.
