@@ -342,6 +342,28 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// Of several dates, the first usable one of the best kind counts, and it alone.
+func TestSeveralDates(t *testing.T) {
+	t.Parallel()
+	for dates, want := range map[string]string{
+		`<dc:date opf:event="publication">2004-06-13</dc:date><dc:date opf:event="publication">2012</dc:date>`:            "2004 6 13",
+		`<dc:date opf:event="publication">2012</dc:date><dc:date opf:event="publication">2004-06-13</dc:date>`:            "2012 0 0",
+		`<dc:date opf:event="publication">0101-01-01</dc:date><dc:date>2011-02-03</dc:date>`:                              "2011 2 3",
+		`<dc:date>0101-01-01</dc:date><dc:date>2011-02-03</dc:date><dc:date>2012</dc:date>`:                               "2011 2 3",
+		`<dc:date opf:event="creation">2015-01</dc:date><dc:date opf:event="original-publication">1999</dc:date>`:         "1999 0 0",
+		`<dc:date opf:event="modification">2020</dc:date><dc:date opf:event="creation">2015-01</dc:date>`:                 "2015 1 0",
+		`<dc:date opf:event="creation">2015</dc:date><dc:date>2011</dc:date><dc:date opf:event="publication">x</dc:date>`: "2011 0 0",
+	} {
+		pub, err := ReadPackage([]byte(`<package><metadata>`+dates+`</metadata></package>`), "p.opf", Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(pub.Year, pub.Month, pub.Day); got != want {
+			t.Errorf("%s: %s, want %s", dates, got, want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	xxe := `<?xml version="1.0"?><!DOCTYPE package [<!ENTITY e SYSTEM "file:///etc/passwd">]><package/>`

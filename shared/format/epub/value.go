@@ -2,6 +2,7 @@ package epub
 
 import (
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,40 +19,41 @@ var (
 	yearPattern = lazyregexp.New(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
 )
 
-// readDate reads the publication date: from the elements marked so, otherwise from the first unmarked one. A year
-// before 1000 is a placeholder of some program.
+// readDate reads the publication date: the first usable one of those marked so, else of the unmarked ones, else of those
+// of the original publication, else of the creation.
 func (b *book) readDate(dates []*xmllimit.Node) {
-	best, original, published := "", "", false
+	var published, unmarked, original, created []string
 	for _, n := range dates {
+		value := b.text(n)
 		event := strings.ToLower(n.Attr("event"))
 		switch {
 		case strings.Contains(event, "original"):
-			if m := datePattern.FindStringSubmatch(b.text(n)); m != nil {
+			if m := datePattern.FindStringSubmatch(value); m != nil {
 				b.pub.OriginalYear, _ = strconv.Atoi(m[1]) // four digits
 			}
-			original = b.text(n)
+			original = append(original, value)
 		case strings.Contains(event, "publication"):
-			b.setDate(b.text(n))
-			best = ""
-			published = true
-		case event == "" && best == "" && !published:
-			best = b.text(n)
+			published = append(published, value)
+		case event == "":
+			unmarked = append(unmarked, value)
+		case event == "creation":
+			created = append(created, value)
 		}
 	}
-	if best == "" && !published {
-		best = original
-	}
-	if best != "" {
-		b.setDate(best)
+	for _, value := range slices.Concat(published, unmarked, original, created) {
+		if b.setDate(value) {
+			return
+		}
 	}
 }
 
-func (b *book) setDate(value string) {
+// setDate reports whether the value has a year. One before 1000 is a placeholder of some program.
+func (b *book) setDate(value string) bool {
 	m := datePattern.FindStringSubmatch(value)
 	if m == nil {
 		if m = yearPattern.FindStringSubmatch(value); m == nil {
 			b.warn("%s: %.60q is not a date", b.opfPath, value)
-			return
+			return false
 		}
 		m = append(m, "", "", "", "")
 	}
@@ -59,16 +61,17 @@ func (b *book) setDate(value string) {
 	month, _ := strconv.Atoi(m[2] + m[4])
 	day, _ := strconv.Atoi(m[3] + m[5])
 	if year < 1000 {
-		return
+		return false
 	}
 	b.pub.Year = year
 	if month < 1 || month > 12 {
-		return
+		return true
 	}
 	b.pub.Month = month
 	if day >= 1 && time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Day() == day {
 		b.pub.Day = day
 	}
+	return true
 }
 
 var (
