@@ -12,8 +12,8 @@ import (
 )
 
 // Pages returns the image entries in reading order: natural order, folder by folder. Images are recognised by their
-// extension. System files (__MACOSX, @eaDir, dotfiles, Thumbs.db), links and folders are not pages. Encrypted images
-// and images with unsupported methods are; see CheckPages.
+// extension. System files (dotfiles, Thumbs.db, folders such as __MACOSX), links and folders are not pages. Encrypted
+// images and images with unsupported methods are; see CheckPages.
 func Pages(entries []Entry) []Entry {
 	var pages []Entry
 	for _, e := range entries {
@@ -91,13 +91,18 @@ func isPage(e Entry) bool {
 	if path.Base(e.Name)[0] == '.' { // files of macOS and of editors; folders may start with dots, as titles do
 		return false
 	}
-	return !strings.Contains(e.Name, "__") && !strings.Contains(e.Name, "@") || !isLeftBehind(e.Name)
+	return !isLeftBehind(e.Name)
 }
 
-// isLeftBehind reports whether a name is in a folder of copies that macOS adds to archives, or of thumbnails that a
-// Synology NAS adds.
+// leftBehind are folders of copies that macOS and its file servers add to archives, and of thumbnails that a NAS of
+// Synology or QNAP adds.
+var leftBehind = []string{"__MACOSX", ".AppleDouble", "@eaDir", ".@__thumb"}
+
 func isLeftBehind(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(folder string) bool {
-		return strings.EqualFold(folder, "__MACOSX") || strings.EqualFold(folder, "@eaDir")
-	})
+	for folder := range strings.SplitSeq(name, "/") {
+		if slices.ContainsFunc(leftBehind, func(f string) bool { return strings.EqualFold(folder, f) }) {
+			return true
+		}
+	}
+	return false
 }

@@ -15,6 +15,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	b := build(shape{}, part{name: "c10/1.jpg"}, part{name: "c2/"}, part{name: "c2/2.PNG"}, part{name: "c2/1.jpeg"},
 		part{name: "ComicInfo.xml"}, part{name: "__MACOSX/._1.jpg"}, part{name: "__macosx/1.jpg"}, part{name: "c2/@eaDir/1.jpeg/SYNOPHOTO_THUMB_XL.jpg"}, part{name: ".hidden.jpg"},
+		part{name: ".@__thumb/1.jpg"}, part{name: "c2/.AppleDouble/1.jpg"},
 		part{name: "c1/._1.jpg"}, part{name: "Thumbs.db"}, part{name: "_first.jpg"}, part{name: "10.webp"}, part{name: "c2/3.jfif"}, part{name: "9.avif"},
 		part{name: ".hack v01/002.jpg"}, part{name: "link.jpg", data: []byte("/etc/passwd"), creator: 3, attributes: 0xa1ff0000},
 		part{name: "secret.jxl", flags: 1}, part{name: "folder.jpg/"}, part{name: "jpg"})
