@@ -49,6 +49,9 @@ func Fingerprint(entries []Entry) string {
 	return ContentFingerprint(entries)
 }
 
+// OrderedFingerprint is Fingerprint for pages in their order, whatever their names.
+func OrderedFingerprint(pages []Entry) string { return fingerprint(pages) }
+
 // ContentFingerprint is Fingerprint over all files instead of the pages. It distinguishes text books that share a cover
 // or a publisher's logo.
 func ContentFingerprint(entries []Entry) string {

@@ -79,8 +79,7 @@ type Publication struct {
 	SpineCount int             // items that the spine names
 	Pages      []archive.Entry // the page images in reading order; empty for a book that is not made of images
 
-	// Fingerprint is archive.Fingerprint for a book of page images, else
-	// archive.ContentFingerprint.
+	// Fingerprint is archive.OrderedFingerprint for a book of page images, else archive.ContentFingerprint.
 	Fingerprint string
 	Warnings    []string // what is missing or was dropped, and why
 }
@@ -131,7 +130,7 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 	}
 	b.pub.Fingerprint = archive.ContentFingerprint(dir.Entries)
 	if len(b.pub.Pages) > 0 {
-		b.pub.Fingerprint = archive.Fingerprint(b.pub.Pages)
+		b.pub.Fingerprint = archive.OrderedFingerprint(b.pub.Pages)
 	}
 	return b.pub, nil
 }

@@ -486,6 +486,36 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Pages are stored and cached by fingerprint and number: the same images in another order of the spine are other pages.
+// In the order of their names they are those of an archive of images.
+func TestFingerprintTellsTheOrderOfTheSpine(t *testing.T) {
+	t.Parallel()
+	manifest, _ := spread(3, "")
+	print := func(images string, order ...int) string {
+		t.Helper()
+		spine := ""
+		for _, i := range order {
+			spine += fmt.Sprintf(`<itemref idref="i%d"/>`, i)
+		}
+		f := withOPF(fixed, strings.ReplaceAll(manifest, ".jpg", images), "<spine>"+spine+"</spine>",
+			"OPS/Images/1"+images, "a", "OPS/Images/2"+images, "b", "OPS/Images/3"+images, "c")
+		pub, _, err := open(t, Limits{}, f...)
+		if err != nil || len(pub.Pages) != 3 {
+			t.Fatalf("%+v, %v", pub, err)
+		}
+		return pub.Fingerprint
+	}
+	comic, _ := pack(t, files{"1.jpg", "a", "2.jpg", "b", "3.jpg", "c"})
+	if got, want := print(".jpg", 1, 2, 3), archive.Fingerprint(comic.Entries); got != want {
+		t.Errorf("%s in the order of the names, want %s", got, want)
+	}
+	for _, images := range []string{".jpg", ".image"} { // the manifest tells the type of the latter
+		if print(images, 1, 2, 3) == print(images, 3, 1, 2) {
+			t.Errorf("images named %s: the same in two orders", images)
+		}
+	}
+}
+
 // A DRM-protected book is reported as such and has its metadata. A book with obfuscated fonts is not protected.
 func TestProtection(t *testing.T) {
 	t.Parallel()
