@@ -115,6 +115,24 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 	return res, nil
 }
 
+// OwnCover is the cover if it is not page 1, else nil.
+func (r *Result) OwnCover() *archive.Entry {
+	if c := r.Cover; c != nil && (len(r.Pages) == 0 || r.Pages[0].Offset != c.Offset) {
+		return c
+	}
+	return nil
+}
+
+// CoverPrint identifies the cover, as cover.Print does. The fingerprint of a book of pages tells neither which of them
+// is the cover, nor a picture that is none of them; that of a text book tells all.
+func (r *Result) CoverPrint() string {
+	c := r.OwnCover()
+	if c == nil || len(r.Pages) == 0 {
+		return r.Fingerprint
+	}
+	return fmt.Sprintf("%s-%d-%d", r.Fingerprint, c.CRC32, c.Size)
+}
+
 func (r *Result) warn(text string) { r.Warnings = append(r.Warnings, text) }
 
 func (r *Result) readComic(src *source, c *container, o Options) error {

@@ -16,6 +16,11 @@ import (
 // Settings are columns for any query in a tenant: the size and quality of covers.
 var Settings = setting.SQL(setting.ThumbnailDimension) + "::integer as cover_size, " + setting.SQL(setting.ThumbnailQuality) + "::integer as cover_quality"
 
+// Print is SQL for what identifies the cover in the file of book b, as analysis.Result.CoverPrint does; p is the book's
+// page_index, if any.
+const Print = `(b.fingerprint || case when b.fingerprint <> '' and p.cover_offset is not null and p.offsets <> '{}'
+	then '-' || p.cover_crc || '-' || p.cover_size else '' end)`
+
 // Kind follows the tenant in the keys of covers.
 const Kind = "cover"
 

@@ -169,7 +169,8 @@ func named(ctx context.Context, d *db.DB, tenant uuid.UUID, owners []uuid.UUID) 
 		Fingerprint *string    `db:"fingerprint"`
 	}
 	rows, err := db.List[row](ctx, d, `select t.secret, `+Settings+`, o.id, o.fingerprint from tenant t left join (
-		  select id, fingerprint from book where tenant_id = app.tenant() and id = any($1)
+		  select b.id, `+Print+` as fingerprint from book b left join page_index p on p.tenant_id = app.tenant() and p.book_id = b.id
+		  where b.tenant_id = app.tenant() and b.id = any($1)
 		  union all
 		  select s.id, k.document->>'fingerprint' from series s
 		  join sidecar k on k.tenant_id = app.tenant() and k.library_id = s.library_id and k.about = s.path and k.kind = 'cover'

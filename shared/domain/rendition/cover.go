@@ -34,7 +34,7 @@ type coverRow struct {
 	Size        int64     `db:"size"`
 	ETag        string    `db:"etag"`
 	Modified    time.Time `db:"modified_at"`
-	Fingerprint string    `db:"fingerprint"`
+	Fingerprint string    `db:"fingerprint"` // of the cover: cover.Print, or of a picture
 	Offset      *int64    `db:"cover_offset"`
 	Length      *int64    `db:"cover_length"`
 	Packed      *int64    `db:"cover_packed"`
@@ -48,7 +48,7 @@ type coverRow struct {
 
 // coverColumns are the columns of a coverRow: the cover of book b is its uploaded picture u, else the one in its file.
 var coverColumns = `b.id, b.key, case when u.id is null then l.bucket else '' end as bucket, l.prefix, coalesce(u.size, b.size) as size, b.etag, b.modified_at,
-	coalesce(u.fingerprint, b.fingerprint) as fingerprint,
+	coalesce(u.fingerprint, ` + cover.Print + `) as fingerprint,
 	case when u.id is null then coalesce(p.cover_offset, p.offsets[1]) else 0 end as cover_offset,
 	coalesce(u.size, p.cover_length, p.lengths[1]) as cover_length, coalesce(u.size, p.cover_packed, p.packed[1]) as cover_packed,
 	coalesce(u.size, p.cover_size, p.sizes[1]) as cover_plain,
@@ -209,7 +209,11 @@ func (row *coverRow) unchanged(w http.ResponseWriter, r *http.Request, tag strin
 
 // tag returns the ETag of the cover.
 func (row *coverRow) tag(c Cover) string {
-	return `"` + row.Fingerprint[:min(32, len(row.Fingerprint))] + "-" + c.form() + `"`
+	print, which, _ := strings.Cut(row.Fingerprint, "-")
+	if print = print[:min(32, len(print))]; which != "" { // another cover of the same content
+		print += "-" + which
+	}
+	return `"` + print + "-" + c.form() + `"`
 }
 
 // coverPatience is how long a request waits for a cover that must be drawn or decompressed. The work goes on, for the

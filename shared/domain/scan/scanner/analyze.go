@@ -27,9 +27,9 @@ import (
 )
 
 // CoverFunc renders and stores the cover of a book from the bytes of its image, so that it exists when the first list
-// is shown. If it cannot be rendered, the returned text is a warning of the book. If it cannot be stored, which is the
-// error, it is made on its first request.
-type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, fingerprint string, size, quality int, image []byte) (warning string, err error)
+// is shown. print is analysis.Result.CoverPrint. If it cannot be rendered, the returned text is a warning of the book. If
+// it cannot be stored, which is the error, it is made on its first request.
+type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, print string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {
 	BookIDs []uuid.UUID `json:"bookIds,omitempty"`
@@ -57,7 +57,8 @@ type bookRow struct {
 	Volume      *int      `db:"volume"`
 	Chapter     *float64  `db:"chapter"`
 	Fingerprint string    `db:"fingerprint"`
-	Twins       []string  `db:"twins"` // fingerprints of other books of the same size, which may have moved here
+	CoverWas    string    `db:"cover_was"` // cover.Print
+	Twins       []string  `db:"twins"`     // fingerprints of other books of the same size, which may have moved here
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
 	strategies
@@ -139,7 +140,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 	}
 	args = append(args, force, at.From, at.ids())
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
-		b.format, b.number, b.volume, b.chapter, b.fingerprint, l.bucket, l.prefix, `+strategyColumns+`,
+		b.format, b.number, b.volume, b.chapter, b.fingerprint, `+cover.Print+` as cover_was, l.bucket, l.prefix, `+strategyColumns+`,
 		case when b.fingerprint = '' then array(
 		  (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.library_id = b.library_id and x.size = b.size and x.deleted_at is not null limit 8)
 		  union all (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.size = b.size and x.deleted_at is null and x.id <> b.id limit 8))
@@ -147,6 +148,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 		`+cover.Settings+`
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
 		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+
 		fmt.Sprintf(" and ("+book.NeverReadSQL+" or $%d) and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-2, len(args)-1, len(args)), args...)
 	if err != nil {
@@ -393,7 +395,7 @@ func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err erro
 		return a, err
 	}
 	if s.Cover != nil && len(res.CoverImage) > 0 {
-		warning, err := s.Cover(ctx, b.Tenant, b.ID, b.Secret, res.Fingerprint, b.CoverSize, b.CoverQuality, res.CoverImage)
+		warning, err := s.Cover(ctx, b.Tenant, b.ID, b.Secret, res.CoverPrint(), b.CoverSize, b.CoverQuality, res.CoverImage)
 		if err != nil && ctx.Err() != nil {
 			return a, err
 		}

@@ -65,7 +65,7 @@ func (o *outcome) events(found []analyzed) []events.Event {
 // newCovers returns the books with a new cover.
 func newCovers(found []analyzed) (books []uuid.UUID) {
 	for _, a := range found {
-		if a.Result != nil && a.Result.Fingerprint != a.bookRow.Fingerprint {
+		if a.Result != nil && a.CoverPrint() != a.CoverWas {
 			books = append(books, a.ID)
 		}
 	}

@@ -72,7 +72,7 @@ func indexRow(a analyzed) []any {
 		offset, length, packed, size, crc *int64
 		method                            *int16
 	}
-	if c := a.Cover; c != nil && (len(a.Pages) == 0 || a.Pages[0].Offset != c.Offset) {
+	if c := a.OwnCover(); c != nil {
 		crc, method := int64(c.CRC32), int16(c.Method)
 		cover.offset, cover.length, cover.packed, cover.size, cover.crc, cover.method = &c.Offset, &c.Length, &c.CompressedSize, &c.Size, &crc, &method
 	}
