@@ -11,7 +11,8 @@ import (
 // roles maps MARC relator codes to author roles; a creator without a code is the writer. pen and let are no MARC codes,
 // but are written.
 var roles = map[string]string{"": "writer", "aut": "writer", "cre": "writer", "ill": "illustrator", "art": "illustrator", "trl": "translator",
-	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker", "pnc": "penciller", "pen": "penciller", "ltr": "letterer", "let": "letterer"}
+	"edt": "editor", "clr": "colorist", "cov": "cover_artist", "dsr": "illustrator", "ink": "inker",
+	"pnc": "penciller", "pen": "penciller", "ltr": "letterer", "let": "letterer"}
 
 // roleNames maps roles written as words.
 var roleNames = map[string]string{"author": "writer", "writer": "writer", "illustrator": "illustrator", "artist": "illustrator",
