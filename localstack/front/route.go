@@ -36,7 +36,7 @@ func target(method, path string) string {
 		return media
 	case len(part) == 5 && part[0] == "books" && part[2] == "pages" && part[4] == "thumbnail":
 		return media
-	case len(part) == 3 && part[0] == "books" && part[2] == "file":
+	case (len(part) == 3 || len(part) == 4) && part[0] == "books" && part[2] == "file":
 		return media
 	case prefix != "" && len(part) >= 3 && part[0] == "books" && (part[2] == "manifest" || part[2] == "positions" || part[2] == "resource"):
 		return media

@@ -133,6 +133,17 @@ func TestFile(t *testing.T) {
 			t.Errorf("If-None-Match %s: status %d, %v", match, a.Status, a.Header)
 		}
 	}
+	for _, name := range []string{"/book.cbz", "/" + url.PathEscape(name)} { // any name
+		if a := s.fetch(t, reader, "GET", path+name); a.Status != 200 || !bytes.Equal(a.Body, data) || a.Header.Get("ETag") != tag || a.Header.Get("Content-Disposition") != d {
+			t.Errorf("%s: status %d with %d bytes, %v", name, a.Status, len(a.Body), a.Header)
+		}
+		if a := s.fetch(t, reader, "GET", path+name, "Range", "bytes=1-3"); a.Status != 206 || !bytes.Equal(a.Body, data[1:4]) {
+			t.Errorf("a range of %s: status %d with %d bytes", name, a.Status, len(a.Body))
+		}
+		s.fetch(t, reader, "HEAD", path+name).want(t, 200)
+	}
+	s.fetch(t, reader, "GET", path+"/"+strings.Repeat("n", 1001)).problem(t, 400)
+	s.s3.Counter.Reset()
 	head := s.fetch(t, reader, "HEAD", path).want(t, 200)
 	if head.Header.Get("Content-Length") != fmt.Sprint(n) || head.Header.Get("ETag") != tag || head.Header.Get("Content-Disposition") != d || len(head.Body) != 0 {
 		t.Errorf("HEAD: %v", head.Header)

@@ -72,7 +72,7 @@ func TestReaderForKomga(t *testing.T) {
 	}
 	for path, kind := range map[string]string{page + "5": "image/jpeg", page + "4?zero_based=true": "image/jpeg", page + "2?convert=png": "image/png", page + "2/thumbnail": "image/jpeg",
 		of + "/thumbnail": "image/jpeg", "/komga/api/v1/books/" + b.ID.String() + "/thumbnail": "image/jpeg", "/komga/api/v1/libraries/" + libraries[0].ID + "/thumbnail": "image/jpeg",
-		"/komga/api/v1/books/" + b.ID.String() + "/file": "application/zip"} {
+		"/komga/api/v1/books/" + b.ID.String() + "/file": "application/zip", "/komga/api/v1/books/" + b.ID.String() + "/file/Hare.cbz": "application/zip"} {
 		r := basic.Do("GET", path, nil).Want(200)
 		if got := r.Header.Get("Content-Type"); got != kind || len(r.Body) == 0 {
 			t.Errorf("%s is %s of %d bytes, want %s", path, got, len(r.Body), kind)

@@ -493,6 +493,7 @@ var operations = map[string]entry{
 	"opds2Recent":           {},
 	"opds2Search":           {query: "query=gehei"},
 	"getBookFile":           {name: (*matrix).theBook},
+	"getNamedBookFile":      {name: (*matrix).theBook},
 	"getBookThumbnail":      {name: (*matrix).theBook},
 	"getSeriesThumbnail":    {name: (*matrix).theSeries},
 	"getLibraryThumbnail":   {name: (*matrix).library},
@@ -508,6 +509,7 @@ var operations = map[string]entry{
 	"komgaFirstMe":                      {},
 	"komgaGetBook":                      {name: (*matrix).theBook},
 	"komgaGetBookFile":                  {name: (*matrix).theBook},
+	"komgaGetNamedBookFile":             {name: (*matrix).theBook},
 	"komgaGetBookThumbnail":             {name: (*matrix).theBook},
 	"komgaGetDivinaManifest":            {name: (*matrix).theBook},
 	"komgaGetEPUBManifest":              {name: (*matrix).theBook, status: 404}, // not an EPUB

@@ -160,13 +160,13 @@ func TestPublication(t *testing.T) {
 	want := fmt.Sprint([]atomLink{
 		{Rel: "http://opds-spec.org/image", Href: one + "/thumbnail", Type: "image/jpeg"},
 		{Rel: "http://opds-spec.org/image/thumbnail", Href: one + "/thumbnail", Type: "image/jpeg"},
-		{Rel: "http://opds-spec.org/acquisition", Href: one + "/file", Type: "application/zip"},
+		{Rel: "http://opds-spec.org/acquisition", Href: one + "/file/book.cbz", Type: "application/zip"},
 		{Rel: "http://vaemendis.net/opds-pse/stream", Href: "/opds/books/" + sh.books[0].String() + "/pages/stream/{pageNumber}?width={maxWidth}", Type: "image/jpeg", Count: "3"},
 		{Rel: "subsection", Href: "/opds/books/" + sh.books[0].String() + "/pages", Type: "application/atom+xml;profile=opds-catalog;kind=acquisition"}})
 	if got := fmt.Sprint(e.Links); got != want {
 		t.Errorf("links of a comic:\n%s\nwant\n%s", got, want)
 	}
-	if l := links(a.Entries[1].Links); l["http://opds-spec.org/acquisition"] != two+"/file" || len(l) != 3 {
+	if l := links(a.Entries[1].Links); l["http://opds-spec.org/acquisition"] != two+"/file/book.epub" || len(l) != 3 {
 		t.Errorf("links of a book that is read as a file: %v", l)
 	}
 

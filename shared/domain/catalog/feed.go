@@ -104,10 +104,14 @@ type publication struct {
 }
 
 func (p publication) cover() string { return "/api/v1/books/" + p.ID.String() + "/thumbnail" }
-func (p publication) file() string  { return "/api/v1/books/" + p.ID.String() + "/file" }
 func (s series) cover() string      { return "/api/v1/series/" + s.ID.String() + "/thumbnail" }
 func (l library) cover() string     { return "/api/v1/libraries/" + l.ID.String() + "/thumbnail" }
 func (l list) cover() string        { return "/api/v1" + l.kind.path + "/" + l.ID.String() + "/thumbnail" }
+
+// file ends in the format's extension: KOReader takes application/zip for FictionBook, and knows no type of CBR.
+func (p publication) file() string {
+	return "/api/v1/books/" + p.ID.String() + "/file/book." + p.Format
+}
 
 // names returns the people of the book without duplicates, regardless of role.
 func (p publication) names() (names []string) {

@@ -117,7 +117,7 @@ func TestOPDS2(t *testing.T) {
 	if self := (link{Href: "/opds/v2/books/" + sh.books[0].String(), Rel: "self", Type: "application/opds-publication+json"}); len(p.Links) != 2 || p.Links[0] != self {
 		t.Errorf("where a comic is: %+v", p.Links)
 	}
-	if p.Links[1] != (link{Href: at + "/file", Rel: "http://opds-spec.org/acquisition/open-access", Type: "application/zip"}) ||
+	if p.Links[1] != (link{Href: at + "/file/book.cbz", Rel: "http://opds-spec.org/acquisition/open-access", Type: "application/zip"}) ||
 		len(p.Images) != 1 || p.Images[0] != (link{Href: at + "/thumbnail", Type: "image/jpeg"}) {
 		t.Errorf("links of a comic: %+v, %+v", p.Links, p.Images)
 	}

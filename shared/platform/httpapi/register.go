@@ -243,7 +243,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 	for _, name := range pathParams(op.Path) {
 		s := &huma.Schema{Type: "string", Format: "uuid"}
 		switch name {
-		case "prefix", "path":
+		case "prefix", "path", "name":
 			s = &huma.Schema{Type: "string"}
 		case "pageNumber":
 			s = &huma.Schema{Type: "integer"}
