@@ -3,8 +3,10 @@ package catalog
 import (
 	"bytes"
 	"encoding/xml"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -236,8 +238,13 @@ func writeXML(w http.ResponseWriter, kind string, document any) error {
 	if err := xml.NewEncoder(&b).Encode(document); err != nil {
 		return err
 	}
+	out := decimal.Replace(b.String())
 	w.Header().Set("Content-Type", kind+";charset=utf-8")
-	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
-	_, _ = b.WriteTo(w) // the client may have disconnected
+	w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+	_, _ = io.WriteString(w, out) // the client may have disconnected
 	return nil
 }
+
+// decimal replaces the hexadecimal references with which the encoder writes whitespace: KOReader cannot read them. Text
+// has none of its own, because & in it is &amp;.
+var decimal = strings.NewReplacer("&#x9;", "&#9;", "&#xA;", "&#10;", "&#xD;", "&#13;")

@@ -193,6 +193,25 @@ func TestPublication(t *testing.T) {
 	}
 }
 
+// KOReader cannot read hexadecimal references, with which Go's encoder writes whitespace.
+func TestLineBreaks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, catalog.Routes)
+	me := s.User(t, "one", "reader")
+	sh := newShelf(t, s, s.One, "Nine")
+	const summary = "a\nb\tc\rd &#xA; e"
+	s.DB.Exec(t, "update series set summary = $1", summary)
+	s.DB.Exec(t, "update book_metadata set metadata = jsonb_build_object('summary', $1::text)", summary)
+	for path, kind := range map[string]string{"/opds/libraries/" + sh.library.String(): "navigation", "/opds/series/" + sh.series.String(): "acquisition"} {
+		if a := read(t, me, path, kind); a.Entries[0].Content != summary {
+			t.Errorf("%s has %q", path, a.Entries[0].Content)
+		}
+		if body := string(me.Do("GET", path, nil).Want(200).Body); strings.Contains(body, "&#x") {
+			t.Errorf("%s has hexadecimal references: %s", path, body)
+		}
+	}
+}
+
 func TestPagesOfFeeds(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, catalog.Routes)
