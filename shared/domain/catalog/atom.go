@@ -196,7 +196,8 @@ func (p publication) atom() atomEntry {
 		if p.CurrentPage != nil && *p.CurrentPage > 0 {
 			stream.LastRead, stream.LastReadDate = min(*p.CurrentPage, p.Images), date(*p.ReadAt)
 		}
-		e.Links = append(e.Links, stream, atomLink{Rel: relSubsection, Href: atomRoot + "/books/" + p.ID.String() + "/pages", Type: acquisition, Title: "Pages"})
+		// Not subsection, which makes a folder of the entry: KOReader would download a page in place of the comic.
+		e.Links = append(e.Links, stream, atomLink{Rel: "related", Href: atomRoot + "/books/" + p.ID.String() + "/pages", Type: acquisition, Title: "Pages"})
 	}
 	return e
 }

@@ -162,7 +162,8 @@ func TestPublication(t *testing.T) {
 		{Rel: "http://opds-spec.org/image/thumbnail", Href: one + "/thumbnail", Type: "image/jpeg"},
 		{Rel: "http://opds-spec.org/acquisition", Href: one + "/file/book.cbz", Type: "application/zip"},
 		{Rel: "http://vaemendis.net/opds-pse/stream", Href: "/opds/books/" + sh.books[0].String() + "/pages/stream/{pageNumber}?width={maxWidth}", Type: "image/jpeg", Count: "3"},
-		{Rel: "subsection", Href: "/opds/books/" + sh.books[0].String() + "/pages", Type: "application/atom+xml;profile=opds-catalog;kind=acquisition"}})
+		// Not subsection: KOReader would take the entry for a folder, and download a page in place of the comic.
+		{Rel: "related", Href: "/opds/books/" + sh.books[0].String() + "/pages", Type: "application/atom+xml;profile=opds-catalog;kind=acquisition"}})
 	if got := fmt.Sprint(e.Links); got != want {
 		t.Errorf("links of a comic:\n%s\nwant\n%s", got, want)
 	}
