@@ -466,6 +466,8 @@ var operations = map[string]entry{
 	"getPage":        {name: (*matrix).theBook},
 	"getPageAddress": {name: (*matrix).theBook},
 
+	"opds2SearchSeries":     {query: "query=gehei"},
+	"opds2SearchBooks":      {query: "query=gehei"},
 	"opdsCatalog":           {},
 	"opdsFirstCatalog":      {},
 	"opdsLibraries":         {},

@@ -77,6 +77,20 @@ func searches(a *httpapi.API, d *db.DB) {
 	a.Handle(opds1(op), answer(load("q"), writeAtom))
 	op.Query = []httpapi.Query{{Name: "query", Text: true}}
 	a.Handle(opds2(op), answer(load("query"), writeOPDS2))
+	for _, part := range []struct {
+		path, id, kind, permission string
+		reads                      bool
+	}{{"/series", "SearchSeries", "series", auth.SeriesRead, false}, {"/books", "SearchBooks", "books", auth.BooksRead, true}} {
+		op.Path, op.ID, op.Permission = "/search"+part.path, part.id, part.permission
+		op.Summary = "Search " + part.kind + " by words of their titles; returns the 100 best matches"
+		a.Handle(opds2(op), answer(func(r *http.Request) (*feed, error) {
+			f, err := load("query")(r)
+			if err == nil {
+				f.path, f.found, f.reads = "/search"+part.path, false, part.reads
+			}
+			return f, err
+		}, writeOPDS2))
+	}
 
 	description := opds1(httpapi.Op{Method: "GET", Path: "/search.xml", ID: "SearchDescription", Summary: "Get the OpenSearch description of the search", Permission: httpapi.SignedIn})
 	description.Media = openSearch

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/longbox/longbox/shared/format/mediatype"
@@ -125,7 +126,8 @@ func writeOPDS2(w http.ResponseWriter, f *feed) error {
 		out.Groups = []opds2Feed{}
 		for _, g := range []opds2Feed{{Metadata: opds2Metadata{Title: "Series"}, Navigation: navigation}, {Metadata: opds2Metadata{Title: "Books"}, Publications: books}} {
 			if n := int64(len(g.Navigation) + len(g.Publications)); n > 0 {
-				g.Metadata.Items, g.Links = &n, []opds2Link{}
+				path := f.path + "/" + strings.ToLower(g.Metadata.Title)
+				g.Metadata.Items, g.Links = &n, []opds2Link{{Href: opds2Root + path + f.paging.at(f.paging.page), Rel: "self", Type: opds2Type}}
 				out.Groups = append(out.Groups, g)
 			}
 		}

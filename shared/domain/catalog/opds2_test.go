@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -149,6 +150,15 @@ func TestOPDS2(t *testing.T) {
 	if len(found.Groups) != 2 || found.Groups[0].Metadata.Title != "Series" || len(found.Groups[0].Navigation) != 1 || found.Groups[1].Metadata.Title != "Books" ||
 		len(found.Groups[1].Publications) != 2 || *found.Groups[1].Metadata.NumberOfItems != 2 || len(found.Publications) != 0 {
 		t.Errorf("found: %+v", found)
+	}
+	// KOReader shows the books of a group only through its link.
+	seriesOnly, booksOnly := read2(t, me, found.Groups[0].to("self")), read2(t, me, found.Groups[1].to("self"))
+	if !reflect.DeepEqual(booksOnly.Publications, found.Groups[1].Publications) || len(booksOnly.Groups)+len(booksOnly.Navigation) != 0 ||
+		booksOnly.to("self") != found.Groups[1].to("self") || booksOnly.to("self") != "/opds/v2/search/books?query=nine" {
+		t.Errorf("found books: %+v", booksOnly)
+	}
+	if !reflect.DeepEqual(seriesOnly.Navigation, found.Groups[0].Navigation) || len(seriesOnly.Groups)+len(seriesOnly.Publications) != 0 {
+		t.Errorf("found series: %+v", seriesOnly)
 	}
 	if books := read2(t, s.Key(t, admin, auth.BooksRead), "/opds/v2/search?query=nine"); len(books.Groups) != 1 || books.Groups[0].Metadata.Title != "Books" {
 		t.Errorf("who may not read series finds %+v", books)
