@@ -3,6 +3,7 @@ package koreader
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -72,11 +73,13 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return p, err
 		})
-	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Set the caller's position in a book; ignored if no book has the file", auth.ProgressWrite),
+	httpapi.Register(a, op("PUT", "/syncs/progress", "koreaderSetProgress", "Set the caller's position in a book; ignored if no book has the file, or several", auth.ProgressWrite),
 		func(ctx context.Context, in *struct{ Body NewPlace }) (*Stored, error) {
 			err := in.Body.store(ctx, d)
-			if unknown(err) { // an error would stop KOReader from sending the rest of its queue
+			if unknown(err) {
 				w.want(ctx)
+			}
+			if unknown(err) || errors.Is(err, errAmbiguous) { // an error would stop KOReader from sending the rest of its queue
 				err = nil
 			}
 			return (*Stored)(&in.Body), err
