@@ -23,7 +23,7 @@ func values(a *httpapi.API, d *db.DB) {
 		{"tags/series", "ListSeriesTags", "List the tags of the series (alias of /tags)", usedSQL("series", "tag")},
 		{"tags/book", "ListBookTags", "List the tags of the books, which are their genres", usedSQL("book", "genre")},
 		{"sharing-labels", "ListSharingLabels", "List the sharing labels; always empty", "select '' where false"},
-		{"series/release-dates", "ListReleaseDates", "List the years of the series, latest first", `select v || '-01-01' from (select distinct year as v from series
+		{"series/release-dates", "ListReleaseDates", "List the years of the series, latest first", `select v::text from (select distinct year as v from series
 			where tenant_id = app.tenant() and year is not null) s order by s.v desc`},
 		{"publishers", "ListPublishers", "List the publishers of the series", ofSeriesSQL("publisher")},
 		{"languages", "ListLanguages", "List the languages of the series", ofSeriesSQL("language")},
