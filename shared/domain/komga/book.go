@@ -143,7 +143,7 @@ func (s BookSearch) filter() BookFilter {
 		Deleted: s.Deleted != nil && *s.Deleted}
 }
 
-var bookFields = map[string]translator{"libraryId": same("libraryId"), "seriesId": same("seriesId"), "title": same("title"), "tag": same("ownGenre"), "author": author,
+var bookFields = map[string]translator{"libraryId": member("libraryId"), "seriesId": member("seriesId"), "title": same("title"), "tag": same("ownGenre"), "author": author,
 	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
 // lastRead orders by the caller's last reading.

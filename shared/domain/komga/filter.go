@@ -81,7 +81,11 @@ type translator func(operator string, value json.RawMessage) (node, error)
 // condition translates a client's condition tree; fields holds the known leaves.
 func condition(raw json.RawMessage, fields map[string]translator, depth int) (node, error) {
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &keys); err != nil || len(keys) > 1 {
+	err := json.Unmarshal(raw, &keys)
+	if len(keys) > 1 {
+		delete(keys, "type") // komga-client adds the name of its class
+	}
+	if err != nil || len(keys) > 1 {
 		return nil, fault.Invalid("condition", "must be an object with one key: allOf, anyOf or the name of a field")
 	}
 	for key, body := range keys {
@@ -214,6 +218,21 @@ func released(field string, number func(time.Time) int) translator {
 // dayNumber encodes a date as the filter field releaseDay does.
 func dayNumber(t time.Time) int { return t.Year()*10000 + int(t.Month())*100 + t.Day() }
 
+// ages translates a leaf on the age rating. isNot includes series without one.
+func ages(operator string, value json.RawMessage) (node, error) {
+	switch operator {
+	case "isNot":
+		return node{"anyOf": []node{leaf("ageRating", "ne", value), {"ageRating": node{"operator": "isNull"}}}}, nil
+	case "isNull", "isNotNull":
+		return node{"ageRating": node{"operator": operator}}, nil
+	}
+	to := map[string]string{"is": "eq", "greaterThan": "gt", "lessThan": "lt"}[operator]
+	if to == "" {
+		return nil, fault.Invalid("condition.ageRating", "the operator must be is, isNot, greaterThan, lessThan, isNull or isNotNull, is %q", operator)
+	}
+	return leaf("ageRating", to, value), nil
+}
+
 // flag translates a leaf on a property that is always false.
 func flag(operator string, _ json.RawMessage) (node, error) {
 	switch operator {
@@ -225,7 +244,8 @@ func flag(operator string, _ json.RawMessage) (node, error) {
 	return nil, fault.Invalid("condition", "the operator must be isTrue or isFalse, is %q", operator)
 }
 
-// member translates a leaf on membership in a collection or read list.
+// member translates a leaf on an id: of a collection, read list, library or series. Nothing has any other value, such as
+// the empty one that is not the library of "All" in some apps.
 func member(field string) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		var id string

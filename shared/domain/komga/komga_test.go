@@ -330,6 +330,7 @@ func TestConditions(t *testing.T) {
 	s.DB.Exec(t, "update series set publisher = 'Kodansha, Ltd.' where title = 'Baker'")
 	s.DB.Exec(t, "with g as (insert into genre (tenant_id, id, name) values ($1, gen_random_uuid(), 'Own genre, too') returning id) "+
 		"insert into book_genre (tenant_id, book_id, genre_id) select $1, $2, id from g", s.One, sh.books["Baker"][0])
+	s.DB.Exec(t, "update series set age_rating = case title when 'Able' then 12 end")
 	leaf := func(field, rest string) string { return fmt.Sprintf(`{"condition":{%q:{%s}}}`, field, rest) }
 	is := func(field, value string) string { return leaf(field, `"operator":"is","value":"`+value+`"`) }
 	for _, c := range []struct{ path, body, titles string }{
@@ -360,6 +361,18 @@ func TestConditions(t *testing.T) {
 		{"series", leaf("oneShot", `"operator":"isTrue"`), ""},
 		{"series", is("collectionId", "x"), ""},
 		{"series", leaf("collectionId", `"operator":"isNot","value":"x"`), "Able, Baker"},
+		{"series", is("libraryId", "x"), ""},
+		{"series", leaf("libraryId", `"operator":"isNot","value":""`), "Able, Baker"},                                                    // "All" of Aidoku
+		{"series", `{"condition":{"type":"AllOfSeries","allOf":[{"type":"Title","title":{"operator":"is","value":"Baker"}}]}}`, "Baker"}, // of komga-client
+		{"series", leaf("ageRating", `"operator":"is","value":12`), "Able"},
+		{"series", leaf("ageRating", `"operator":"isNot","value":12`), "Baker"},
+		{"series", leaf("ageRating", `"operator":"greaterThan","value":11`), "Able"},
+		{"series", leaf("ageRating", `"operator":"greaterThan","value":12`), ""},
+		{"series", leaf("ageRating", `"operator":"lessThan","value":13`), "Able"},
+		{"series", leaf("ageRating", `"operator":"isNull"`), "Baker"},
+		{"series", leaf("ageRating", `"operator":"isNotNull"`), "Able"},
+		{"books", `{"condition":{"type":"AllOfBook","allOf":[]}}`, "Able 1, Able 2, Able 3, Able 4, Baker 1"},
+		{"books", leaf("seriesId", `"operator":"is","value":""`), ""},
 		{"series", `{"condition":{"anyOf":[{"title":{"operator":"is","value":"Baker"}},{"allOf":[{"genre":{"operator":"is","value":"some genre"}}]}]}}`, "Able, Baker"},
 		{"books", is("seriesId", sh.series["Baker"].String()), "Baker 1"},
 		{"books", is("mediaStatus", "ERROR"), "Able 3"},
@@ -391,6 +404,10 @@ func TestConditions(t *testing.T) {
 		`{"condition":{"releaseDate":{"operator":"is","dateTime":"2000-06-01T00:00:00Z"}}}`: "condition.releaseDate",
 		`{"condition":{"deleted":{"operator":"is"}}}`:                                       "condition",
 		`{"condition":{"collectionId":{"operator":"contains"}}}`:                            "condition.collectionId",
+		`{"condition":{"libraryId":{"operator":"is","value":1}}}`:                           "condition.libraryId",
+		`{"condition":{"type":"Title"}}`:                                                    "condition",
+		`{"condition":{"ageRating":{"operator":"between","value":1}}}`:                      "condition.ageRating",
+		`{"condition":{"ageRating":{"operator":"is","value":"old"}}}`:                       "condition.allOf[0].ageRating.value",
 		`{"readStatus":["SOON"]}`:                                                           "condition.allOf[0].anyOf[0].readStatus.value",
 		`{"libraryId":["x"]}`:                                                               "libraryId",
 	} {

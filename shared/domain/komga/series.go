@@ -147,7 +147,7 @@ func (s SeriesSearch) filter() SeriesFilter {
 		Language: s.Language, Genre: s.Genre, Tag: s.Tag, Deleted: s.Deleted != nil && *s.Deleted, Oneshot: s.Oneshot != nil && *s.Oneshot}
 }
 
-var seriesFields = map[string]translator{"libraryId": same("libraryId"), "title": same("title"), "titleSort": same("titleSort"), "genre": same("genre"), "tag": same("tag"),
+var seriesFields = map[string]translator{"libraryId": member("libraryId"), "ageRating": ages, "title": same("title"), "titleSort": same("titleSort"), "genre": same("genre"), "tag": same("tag"),
 	"publisher": same("publisher"), "language": same("language"), "seriesStatus": seriesStatus, "readStatus": word("readStatus"), "author": author,
 	"releaseDate": released("year", time.Time.Year), "deleted": flag, "oneShot": flag, "collectionId": member("collectionId")}
 

@@ -19,6 +19,7 @@ var fields = filter.Schema{
 	"publisher":  {Type: filter.Text, Column: "s.publisher"},
 	"language":   {Type: filter.Text, Column: "s.language"},
 	"year":       {Type: filter.Number, Column: "s.year"},
+	"ageRating":  {Type: filter.Number, Column: "s.age_rating"},
 	"dateAdded":  {Type: filter.Date, Column: "s.created_at"},
 	"genre":      book.TermField("series", "genre", "s.id"),
 	"tag":        book.TermField("series", "tag", "s.id"),
