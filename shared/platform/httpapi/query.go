@@ -15,8 +15,8 @@ import (
 // otherwise the unfiltered list would look like the result. Empty values and includeDeleted=false are ignored. Other
 // unknown parameters are ignored too, because clients add some to bypass caches.
 var filters = []string{
-	"author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed", "completion",
-	"dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",
+	"ageRating", "author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed",
+	"completion", "dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",
 	"hasUserRating", "inCollection", "inReadList", "includeDeleted", "isTracked", "language", "libraryId", "matchType",
 	"name", "order", "ownGenre", "pageCount", "path", "priority", "publisher", "query", "readListId", "readStatus",
 	"releaseDay", "role", "search", "seriesId", "sharingTag", "sort", "sourceId", "state", "status", "summary", "tag",
