@@ -198,7 +198,7 @@ func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
 		id.External = oidc.NewBearer(b.Database)
 	}
 	a := httpapi.New(c.HTTP, b.Database, ratelimit.New(b.Redis, slog.Default()), httpapi.Identity{
-		Tenant: resolver.ByHost, Confirm: resolver.Confirm, Known: id.Known, Resolve: id.Resolve})
+		Tenant: resolver.ByHost, Confirm: resolver.Confirm, Known: id.Known, Resolve: id.Resolve, Tokens: tokens})
 	a.Health(b.Check)
 	return a, tokens, nil
 }

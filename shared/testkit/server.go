@@ -66,7 +66,7 @@ func (s *Server) listen(t testing.TB, routes []func(a *httpapi.API, d *db.DB)) {
 	id := identity.New(d.App, s.Tokens)
 	s.Identity = id
 	s.API = httpapi.New(httpapi.Config{RateLimit: true}, d.App, nil, httpapi.Identity{
-		Tenant: resolver.ByHost, Known: id.Known, Resolve: id.Resolve})
+		Tenant: resolver.ByHost, Known: id.Known, Resolve: id.Resolve, Tokens: s.Tokens})
 	for _, add := range routes {
 		add(s.API, d.App)
 	}

@@ -156,7 +156,7 @@ func Confirmed(ctx context.Context) error {
 func as(r *http.Request, cred Credential, caller *auth.Caller) *http.Request {
 	requestOf(r.Context()).note(slog.String("user", caller.AccountID.String()))
 	ctx := db.In(r.Context(), caller)
-	if cred.Cookie {
+	if cred.Cookie && !cred.Reader {
 		ctx = context.WithValue(ctx, cookieKey{}, true)
 	}
 	return r.WithContext(ctx)

@@ -59,6 +59,8 @@ type Identity struct {
 	Known func(ctx context.Context, c Credential) (*auth.Caller, error)
 	// Resolve looks a credential up. It returns Unauthorized for an invalid one.
 	Resolve func(ctx context.Context, c Credential) (*auth.Caller, error)
+	// Tokens signs the cookies for apps made for Komga. Without it there are none.
+	Tokens *auth.Tokens
 }
 
 // API is the router of one function with its operations.

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 )
@@ -11,13 +13,18 @@ import (
 // SessionCookie holds an access token for requests that a browser makes by itself.
 const SessionCookie = "auth_token"
 
+// readerCookie holds an access token for apps made for Komga: after a request with a password they send only the cookie
+// that Komga's sessions have. It counts only below the tenant's prefix.
+const readerCookie = "KOMGA-SESSION"
+
 // Credential is the unchecked credential of a request: a Bearer token or API key, or a user name and password.
 type Credential struct {
 	Bearer   string
 	Username string
 	Password string
 	Basic    bool
-	Cookie   bool // Bearer came from the session cookie
+	Cookie   bool // Bearer came from a cookie
+	Reader   bool // namely the one for apps made for Komga
 }
 
 // Empty reports whether the request has no credential.
@@ -33,9 +40,15 @@ func (c Credential) isKey() bool {
 	return is
 }
 
+// fromPassword reports whether it is a user name and password.
+func (c Credential) fromPassword() bool { return c.Basic && !c.isKey() }
+
+// crossOrigin refuses writes that a page of another origin makes a browser send. Apps send neither header that says so.
+var crossOrigin = http.NewCrossOriginProtection()
+
 // credentialOf reads the headers in the order of docs/interface.md. An explicit credential takes precedence over the
-// cookie.
-func credentialOf(r *http.Request) Credential {
+// cookies. prefix is that of the tenant's Prefixed operations.
+func credentialOf(r *http.Request, prefix string) Credential {
 	header := r.Header.Get("Authorization")
 	scheme, value, _ := strings.Cut(header, " ")
 	switch {
@@ -52,6 +65,9 @@ func credentialOf(r *http.Request) Credential {
 	if key := r.Header.Get("X-Auth-User"); key != "" && strings.HasPrefix(r.URL.Path, "/koreader/") {
 		return Credential{Bearer: key}
 	}
+	if c, err := r.Cookie(readerCookie); err == nil && c.Value != "" && prefix != "" && strings.HasPrefix(r.URL.Path, "/"+prefix+"/") && crossOrigin.Check(r) == nil {
+		return Credential{Bearer: c.Value, Cookie: true, Reader: true}
+	}
 	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		return Credential{Bearer: c.Value, Cookie: true}
 	}
@@ -61,3 +77,25 @@ func credentialOf(r *http.Request) Credential {
 type cookieKey struct{}
 
 func (a *API) viaCookie(ctx context.Context) bool { v, _ := ctx.Value(cookieKey{}).(bool); return v }
+
+// giveReaderCookie sets the cookie for a caller who sent a password, unless the request has a good one.
+func (a *API) giveReaderCookie(ctx context.Context, caller *auth.Caller) {
+	r := requestOf(ctx)
+	if !r.password || a.identity.Tokens == nil || caller.Generation == nil {
+		return
+	}
+	if sent := CookieOf(ctx, readerCookie); sent != "" {
+		of, err := a.identity.Known(ctx, Credential{Bearer: sent, Cookie: true, Reader: true})
+		if err == nil && of != nil && of.AccountID == caller.AccountID && of.Generation != nil && *of.Generation == *caller.Generation {
+			return
+		}
+	}
+	tokens := a.identity.Tokens
+	token, err := tokens.Sign(r.tenant.ID, caller.AccountID, *caller.Generation, time.Now())
+	if err != nil {
+		slog.WarnContext(ctx, "cannot sign the cookie for an app made for Komga", "error", err)
+		return
+	}
+	Cookie(ctx, &http.Cookie{Name: readerCookie, Value: token, Path: "/" + r.tenant.Prefix, MaxAge: int(tokens.Life().Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: Secure(ctx)})
+}

@@ -168,7 +168,8 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		req.tenant = tenant
 		counted := tenant.ID
-		cred := credentialOf(r)
+		cred := credentialOf(r, tenant.Prefix)
+		req.password = cred.fromPassword()
 		var caller *auth.Caller
 		var credErr error
 		if !cred.Empty() {

@@ -313,6 +313,9 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 				}
 				return a.database.Enter(ctx)
 			}
+			if op.Prefixed {
+				a.giveReaderCookie(hc.Context(), caller)
+			}
 		}
 		next(hc)
 	}}

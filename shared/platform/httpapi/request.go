@@ -48,6 +48,7 @@ type request struct {
 	lookups    *ratelimit.Local // of tenants, by address; nil: not limited
 	userAgent  string
 	device     string
+	password   bool         // the credential is a user name and password
 	generation string       // access generation of the tenant; "" when Redis did not answer
 	relied     bool         // generation was used before it was confirmed
 	out        *writer      // of the response
