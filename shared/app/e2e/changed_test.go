@@ -3,9 +3,11 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/migrations"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -43,6 +45,25 @@ func TestPagesInAnotherOrder(t *testing.T) {
 	s.scan(admin, library)
 	if now := s.fetch(t, admin, "GET", page, "If-None-Match", before.Header.Get("ETag")).want(t, 200); !bytes.Equal(now.Body, images[2]) {
 		t.Error("page 1 is another picture")
+	}
+	// What older programs stored is computed anew when the schema is brought up to date.
+	stored := func() (print string) {
+		t.Helper()
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select fingerprint from book").Scan(&print); err != nil {
+			t.Fatal(err)
+		}
+		return print
+	}
+	want := stored()
+	s.DB.Exec(t, "update book set fingerprint = 'by name'")
+	file, err := migrations.FS.ReadFile("00093_spine.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, _, _ := strings.Cut(string(file), "-- +goose Down")
+	s.DB.Exec(t, up)
+	if got := stored(); got != want {
+		t.Errorf("the migration computes %s, want %s", got, want)
 	}
 }
 

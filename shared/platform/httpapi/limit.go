@@ -73,7 +73,7 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 // request first without a credential, and again with one after the 401, which needs no database.
 func (a *API) isProbe(r *http.Request, t Tenant) bool {
 	p := r.URL.Path
-	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && credentialOf(r).Empty() && !a.isPublic(r.Method, p)
+	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && credentialOf(r, t.Prefix).Empty() && !a.isPublic(r.Method, p)
 }
 
 // isOPDS reports whether a path belongs to the catalogs.
