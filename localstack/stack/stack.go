@@ -160,8 +160,8 @@ func (s *Stack) libraryRoots(ctx context.Context) ([]library.Root, error) {
 	return library.Roots(ctx, []string{folder}, s.config.DataDir, s.console.Say)
 }
 
-// checkRoots names the folders that the gateway's user may not read. The start has checked them as root, but a network or
-// FUSE disk may allow root more than a user with CAP_DAC_READ_SEARCH.
+// checkRoots names the folders that the gateway's user may not read. The start has checked them as root, but a network
+// or FUSE disk may allow root more than a user with CAP_DAC_READ_SEARCH.
 func (s *Stack) checkRoots(ctx context.Context) {
 	for _, r := range s.roots {
 		if err := s.library.List(ctx, r); err != nil && ctx.Err() == nil {

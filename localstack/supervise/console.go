@@ -15,8 +15,8 @@ import (
 	"unicode"
 )
 
-// Console prints for the user who started the system: one line per step, and the warnings of the children. Nothing waits
-// until a line is written, because a terminal can be stopped (Ctrl-S).
+// Console prints for the user who started the system: one line per step, and the warnings of the children. Nothing
+// waits until a line is written, because a terminal can be stopped (Ctrl-S).
 type Console struct {
 	w       io.Writer
 	mu      sync.Mutex

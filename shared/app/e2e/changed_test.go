@@ -11,8 +11,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A file that is corrected with the same images keeps its book. What it shows now has other ETags than before, or clients
-// and the CDN would go on showing what they have.
+// A file that is corrected with the same images keeps its book. What it shows now has other ETags than before, or
+// clients and the CDN would go on showing what they have.
 
 // imageBook returns an EPUB of three images in this order.
 func imageBook(t *testing.T, images [][]byte, order ...int) []byte {

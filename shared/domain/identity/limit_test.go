@@ -219,8 +219,8 @@ func TestKeyThatIsNewToAll(t *testing.T) {
 	}
 }
 
-// Apps made for Komga and for OPDS send each request first without a credential. An address whose anonymous requests are
-// used up can still scroll through their covers; the interface's own paths refuse it.
+// Apps made for Komga and for OPDS send each request first without a credential. An address whose anonymous requests
+// are used up can still scroll through their covers; the interface's own paths refuse it.
 func TestAppsThatWaitForTheChallenge(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)

@@ -244,8 +244,8 @@ func flag(operator string, _ json.RawMessage) (node, error) {
 	return nil, fault.Invalid("condition", "the operator must be isTrue or isFalse, is %q", operator)
 }
 
-// member translates a leaf on an id: of a collection, read list, library or series. Nothing has any other value, such as
-// the empty one that is not the library of "All" in some apps.
+// member translates a leaf on an id: of a collection, read list, library or series. Nothing has any other value, such
+// as the empty one that is not the library of "All" in some apps.
 func member(field string) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
 		var id string

@@ -49,7 +49,8 @@ type Details struct {
 	Cleared *Cleared `json:"cleared,omitempty"`
 }
 
-// Usage is what a tenant uses. RenditionBytes were measured at MeasuredAt (null: not yet, or there is no quota for them).
+// Usage is what a tenant uses. RenditionBytes were measured at MeasuredAt (null: not yet, or there is no quota for
+// them).
 type Usage struct {
 	Users          int64      `json:"users" db:"users"`
 	Libraries      int64      `json:"libraries" db:"libraries"`

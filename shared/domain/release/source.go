@@ -111,8 +111,8 @@ func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Sourc
 const forgetting = "etag = null, last_polled_at = null, last_error = null, last_error_at = null, last_summary = null, " +
 	"covered_at = null, round_at = null, resume_after = null, updated_at = now()"
 
-// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers, and the
-// series that had releases.
+// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers, and
+// the series that had releases.
 func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, of []place, err error) {
 	var b pgx.Batch
 	db.NoStatementTimeout(&b) // deleting thousands of releases takes long

@@ -118,8 +118,8 @@ func Start(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.
 	return nil
 }
 
-// StartAgain is Start for callers that rely on a listing that begins after them: an unfinished scan that may have listed
-// files already is followed by another one, of the whole library.
+// StartAgain is Start for callers that rely on a listing that begins after them: an unfinished scan that may have
+// listed files already is followed by another one, of the whole library.
 func StartAgain(b *pgx.Batch, library uuid.UUID, p Params, fresh uuid.UUID, id *uuid.UUID) error {
 	if err := Start(b, library, p, fresh, id); err != nil {
 		return err

@@ -71,11 +71,11 @@ func (s *Settler) mayTry(id uuid.UUID) bool {
 }
 
 // Settle completes the counters of a completed or failed scan, lets books follow their files between this library and
-// others, and publishes the end. A scan is followed by another one if somebody needs one, or if it has completed and left
-// something to find; else a completed one by a purge if the library is so configured. There is no purge after a scan of one folder, or if the limit of books kept
-// files out, or if a folder could not be listed: the files may be there. All of it is one transaction that runs once,
-// whoever comes first. An unfinished or cancelled scan is left unchanged; if the scan was deleted with its library,
-// only its end is published.
+// others, and publishes the end. A scan is followed by another one if somebody needs one, or if it has completed and
+// left something to find; else a completed one by a purge if the library is so configured. There is no purge after a
+// scan of one folder, or if the limit of books kept files out, or if a folder could not be listed: the files may be
+// there. All of it is one transaction that runs once, whoever comes first. An unfinished or cancelled scan is left
+// unchanged; if the scan was deleted with its library, only its end is published.
 func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	ctx = db.In(ctx, db.Tenant(tenant))
 	at, err := db.Get[struct {
@@ -165,9 +165,9 @@ const countsSQL = `update task t set result = coalesce(t.result, '{}') || jsonb_
 	  'booksRestored', s.books_restored, 'booksMoved', s.books_moved, 'errors', s.error_count)
 	from scan s where t.tenant_id = app.tenant() and t.id = $1 and t.status = 'completed' and s.tenant_id = t.tenant_id and s.id = t.id`
 
-// lookAgain selects the library of scan $1 and the folder to scan again ("" is the whole library), in three cases: files
-// were gone when they were to be read; or the limit kept files out, and there is room now because books were marked
-// deleted, which may be the same files under new names; or the scan had begun when another one was asked for
+// lookAgain selects the library of scan $1 and the folder to scan again ("" is the whole library), in three cases:
+// files were gone when they were to be read; or the limit kept files out, and there is room now because books were
+// marked deleted, which may be the same files under new names; or the scan had begun when another one was asked for
 // (StartAgain).
 const lookAgain = `select s.library_id, null::uuid as series_id, null::uuid as book_id,
 	  jsonb_strip_nulls(jsonb_build_object('path', case when not t.params ? 'again' then nullif(t.params ->> 'path', '') end)) as params

@@ -19,8 +19,8 @@ var (
 	yearPattern = lazyregexp.New(`(?:^|\D)(1[4-9]\d\d|20\d\d)(?:\D|$)`)
 )
 
-// readDate reads the publication date: the first usable one of those marked so, else of the unmarked ones, else of those
-// of the original publication, else of the creation.
+// readDate reads the publication date: the first usable one of those marked so, else of the unmarked ones, else of
+// those of the original publication, else of the creation.
 func (b *book) readDate(dates []*xmllimit.Node) {
 	var published, unmarked, original, created []string
 	for _, n := range dates {

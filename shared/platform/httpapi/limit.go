@@ -69,8 +69,8 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 	return c
 }
 
-// isProbe reports whether a request asks for the challenge of an app made for Komga or for OPDS. Such an app sends every
-// request first without a credential, and again with one after the 401, which needs no database.
+// isProbe reports whether a request asks for the challenge of an app made for Komga or for OPDS. Such an app sends
+// every request first without a credential, and again with one after the 401, which needs no database.
 func (a *API) isProbe(r *http.Request, t Tenant) bool {
 	p := r.URL.Path
 	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && credentialOf(r, t.Prefix).Empty() && !a.isPublic(r.Method, p)

@@ -27,8 +27,8 @@ import (
 )
 
 // CoverFunc renders and stores the cover of a book from the bytes of its image, so that it exists when the first list
-// is shown. print is analysis.Result.CoverPrint. If it cannot be rendered, the returned text is a warning of the book. If
-// it cannot be stored, which is the error, it is made on its first request.
+// is shown. print is analysis.Result.CoverPrint. If it cannot be rendered, the returned text is a warning of the book.
+// If it cannot be stored, which is the error, it is made on its first request.
 type CoverFunc func(ctx context.Context, tenant, book uuid.UUID, secret []byte, print string, size, quality int, image []byte) (warning string, err error)
 
 type analyzeParams struct {

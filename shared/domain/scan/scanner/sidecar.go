@@ -145,8 +145,8 @@ const lastWhole = `coalesce((select max(c.created_at) from scan f join task c on
 
 // leftUndone reports whether work may be left from earlier tasks. This is so if a scan, or a task that applies
 // sidecars, was cancelled or failed since the last completed scan of the whole library, or if this scan has started
-// before. Tasks can be deleted: so this is also so if a file about a series was not read, or if no such scan is known of a
-// library with books. What these have changed is already in the tables, so no listing finds it again.
+// before. Tasks can be deleted: so this is also so if a file about a series was not read, or if no such scan is known
+// of a library with books. What these have changed is already in the tables, so no listing finds it again.
 const leftUndone = `select exists (select from scan where tenant_id = app.tenant() and id = $2
 	and books_created + books_updated + books_deleted + books_restored + books_moved > 0)
 	or exists (select from task t where t.tenant_id = app.tenant() and t.library_id = $1 and t.type in ('scan_library', 'analyze_books')

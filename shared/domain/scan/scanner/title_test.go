@@ -92,8 +92,8 @@ func TestTitlesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// If the books that are named after a series cannot be renamed, the series keeps its title, and the next attempt renames
-// all.
+// If the books that are named after a series cannot be renamed, the series keeps its title, and the next attempt
+// renames all.
 func TestTitlesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
