@@ -258,8 +258,7 @@ create or replace function app.hand_series(p_from uuid, p_to uuid) returns void 
   delete from public.alternate_title y using public.series n, public.series h
     where n.tenant_id = app.tenant() and n.id = p_from and h.tenant_id = n.tenant_id and h.id = p_to
       and 'alternateTitles' = any(n.locks) and not 'alternateTitles' = any(h.locks)
-      and y.tenant_id = n.tenant_id and y.series_id = p_to and not exists (select from public.alternate_title x
-        where x.tenant_id = y.tenant_id and x.series_id = p_from and x.label = y.label and x.title = y.title);
+      and y.tenant_id = n.tenant_id and y.series_id = p_to;
   delete from public.series_genre y using public.series n, public.series h
     where n.tenant_id = app.tenant() and n.id = p_from and h.tenant_id = n.tenant_id and h.id = p_to
       and 'genres' = any(n.locks) and not 'genres' = any(h.locks)

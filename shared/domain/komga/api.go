@@ -22,7 +22,7 @@ type IDInput struct {
 // ReadListInput names a read list.
 type ReadListInput struct {
 	At
-	ID string `path:"id" doc:"Id of a read list, or want-to-read"`
+	ID string `path:"id" maxLength:"36" doc:"Id of a read list, or want-to-read"`
 }
 
 // Routes registers the operations that respond with JSON.
@@ -200,7 +200,7 @@ func reading(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, in *ReadListInput) (*ReadListProgress, error) {
 			return readListProgress(ctx, d, in.ID)
 		})
-	httpapi.Register(a, operation("PUT", "/v1/readlists/{id}/read-progress/tachiyomi", "SetReadListProgress", "Mark the first books of a read list as read", auth.BooksRead),
+	httpapi.Register(a, operation("PUT", "/v1/readlists/{id}/read-progress/tachiyomi", "SetReadListProgress", "Mark the first books of a read list as read", auth.ReadListsRead),
 		func(ctx context.Context, in *struct {
 			ReadListInput
 			Body struct {

@@ -2,6 +2,7 @@ package komga
 
 import (
 	"context"
+	"math"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -9,6 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/collection"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
@@ -118,7 +120,7 @@ const mine = "(select p.completed from progress p where p.tenant_id = app.tenant
 
 func readListProgress(ctx context.Context, d *db.DB, id string) (out *ReadListProgress, err error) {
 	err = queueReadList(ctx, d, id, func(b *pgx.Batch, list *book.Listed) {
-		ids, args := list.Page(maxUnpaged, 0)
+		ids, args := list.Page(math.MaxInt32, 0)
 		db.One(b, &out, "with book as materialized (select row_number() over () as n, "+mine+" as completed from ("+ids+") l) "+
 			counts+", coalesce(min(n) filter (where completed is not true) - 1, count(*)) as last from book", args...)
 	})
@@ -129,9 +131,12 @@ func readListProgress(ctx context.Context, d *db.DB, id string) (out *ReadListPr
 func readFirst(ctx context.Context, d *db.DB, id string, n int) error {
 	var unread []uuid.UUID
 	err := queueReadList(ctx, d, id, func(b *pgx.Batch, list *book.Listed) {
-		ids, args := list.Page(min(n, maxUnpaged), 0)
+		ids, args := list.Page(min(n, math.MaxInt32), 0)
 		db.Values(b, &unread, "select l.id from ("+ids+") l where "+mine+" is not true", args...)
 	})
+	if err == nil && !auth.CallerOf(ctx).May(auth.BooksRead) { // the operation asks for the permission to see the list
+		err = fault.New(fault.Forbidden, "Missing required permission: %s", auth.BooksRead)
+	}
 	if err != nil || len(unread) == 0 {
 		return err
 	}

@@ -73,7 +73,7 @@ func sampleOf(kind string) string {
 
 // searchedOf selects $6 random candidates that must be searched for.
 func searchedOf(kind string) string {
-	return "select c.id, c.series_id, c.external from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' order by md5(c.id::text) limit $6"
+	return "select c.id, c.series_id, c.external from (" + candidates(kind) + ") c where not c.no_id and not c.recent and c.external = '' order by uuid_hash(c.id) limit $6"
 }
 
 // plan returns why a job cannot ask a plugin about a library, or nil.

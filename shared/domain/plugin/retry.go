@@ -59,7 +59,7 @@ func (r *retries) exactly(err error, left bool, codes ...fault.Code) (wait time.
 		return 0, true
 	case errors.As(err, &f) && slices.Contains(codes, f.Code):
 		r.Refusals++
-		return min(max(f.RetryAfter, 10*time.Second)*time.Duration(r.Refusals), longestWait), true
+		return max(f.RetryAfter, 10*time.Second) * time.Duration(r.Refusals), true
 	}
 	return 0, false
 }

@@ -29,7 +29,7 @@ func TestRetries(t *testing.T) {
 	at = retries{}
 	busy := fault.New(fault.TooManyRequests, "busy").After(4 * time.Minute)
 	for n := range mostRefusals {
-		want := min(4*time.Minute*time.Duration(n+1), longestWait)
+		want := 4 * time.Minute * time.Duration(n+1)
 		if wait, ok := at.again(busy, false, fault.Conflict, fault.TooManyRequests); !ok || wait != want {
 			t.Errorf("refusal %d: %v, want %v", n, wait, want)
 		}

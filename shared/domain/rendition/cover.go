@@ -110,8 +110,8 @@ var (
 // seriesCovers are the covers of a series in order of precedence.
 var seriesCovers = []string{uploadedCover, chosenCover, pictureCover, seriesCover}
 
-// firstCover selects the cover of the first of some series that has one. of selects their ids, place and member, which
-// order them.
+// firstCover selects the cover of the first of some series that has one. of selects their ids, with place and member,
+// which order them; only the first thousand are looked at, because a library of texts may have no cover at all.
 func firstCover(of string) string {
 	covers := make([]string, len(seriesCovers))
 	for i, q := range seriesCovers {
@@ -119,7 +119,7 @@ func firstCover(of string) string {
 	}
 	return `select c.id, key, bucket, prefix, size, etag, modified_at, fingerprint, cover_offset, cover_length, cover_packed, cover_plain, cover_method, cover_crc,
 		  cover_size, cover_quality, changed_at
-		from (` + of + ") o cross join lateral (" + strings.Join(covers, " union all ") + " order by nth limit 1) c order by o.place, o.member limit 1"
+		from (` + of + " order by place, member limit 1000) o cross join lateral (" + strings.Join(covers, " union all ") + " order by nth limit 1) c order by o.place, o.member limit 1"
 }
 
 // findCover returns the first cover that queries find, nil if there is none. exists is a query for the owner of the

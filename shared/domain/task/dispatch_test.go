@@ -230,7 +230,9 @@ func TestDeadLettersOfOneTask(t *testing.T) {
 		}
 	}
 	letter("status = 'pending' and queued_at is null")
-	exec(t, d, "update task set queued_at = now()")
+	exec(t, d, "update task set scheduled_for = now() - interval '1 hour'") // other tasks go first
+	letter("status = 'pending' and queued_at is null")
+	exec(t, d, "update task set queued_at = now(), scheduled_for = now()")
 	letter("status = 'pending' and queued_at is not null")
 	exec(t, d, "update task set scheduled_for = now() - interval '1 hour'")
 	letter("status = 'failed'")

@@ -94,7 +94,7 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		set queued_at = case when last_error is null then null else queued_at end,
 		  scheduled_for = case when last_error is null then now() else scheduled_for end, last_error = 'no worker could claim it'
 		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0
-		  and (last_error is null or scheduled_for > now() - interval '15 minutes')`, m.Task)
+		  and (last_error is null or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task)
 	if err != nil {
 		return err
 	}

@@ -189,8 +189,8 @@ func TestHeirOfLockedLists(t *testing.T) {
 	t.Parallel()
 	const lock = "update series set locks = locks || '{genres,tags,alternateTitles,cover}', cover_source = null where path = '%s'"
 	for locked, want := range map[string]string{
-		"S":   "Both,Genre 1,Genre 2,Genre 3,Older|Older,Tag 1,Tag 2,Tag 3|Older|default",
-		"New": "Both,Genre 1,Newer|Newer,Tag 1|Newer|default",
+		"S":   "Both,Genre 1,Genre 2,Genre 3,Older|Older,Tag 1,Tag 2,Tag 3|A,B,Older|default",
+		"New": "Both,Genre 1,Newer|Newer,Tag 1|A,Newer|default",
 	} {
 		t.Run(locked, func(t *testing.T) {
 			t.Parallel()
@@ -199,6 +199,8 @@ func TestHeirOfLockedLists(t *testing.T) {
 			r.rename("a/S/01.cbz", "a/New/01.cbz")
 			r.scans(r.a)
 			r.chosen("Newer", "a/New", "New/01.cbz")
+			r.exec(`insert into alternate_title (tenant_id, id, series_id, label, title) select s.tenant_id, gen_random_uuid(), s.id, 'English', x.title
+				from series s join (values ('S', 'A'), ('S', 'B'), ('New', 'A')) x(path, title) on x.path = s.path`)
 			r.exec(fmt.Sprintf(lock, locked))
 			for _, n := range []string{"/02.cbz", "/03.cbz"} {
 				r.rename("a/S"+n, "a/New"+n)
