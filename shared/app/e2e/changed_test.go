@@ -14,7 +14,8 @@ import (
 // A file that is corrected with the same images keeps its book. What it shows now has other ETags than before, or
 // clients and the CDN would go on showing what they have.
 
-// imageBook returns an EPUB of three images in this order.
+// imageBook returns an EPUB of three images in this order, which also gives it its size: a file that is written anew in
+// the same second is recognised by that.
 func imageBook(t *testing.T, images [][]byte, order ...int) []byte {
 	t.Helper()
 	manifest, spine := "", ""
@@ -27,7 +28,7 @@ func imageBook(t *testing.T, images [][]byte, order ...int) []byte {
 	for _, i := range order {
 		spine += fmt.Sprintf(`<itemref idref="i%d"/>`, i)
 	}
-	return testkit.Zip(t, append(files, testkit.File{Name: "book.opf", Data: []byte(`<package version="3.0"><metadata>` + fmt.Sprintf("<title>%d</title>", order) +
+	return testkit.Zip(t, append(files, testkit.File{Name: "book.opf", Data: []byte(`<package version="3.0"><metadata>` + fmt.Sprintf("<title>%0*d</title>", order[0], order[0]) +
 		`<meta property="rendition:layout">pre-paginated</meta></metadata><manifest>` + manifest + `</manifest><spine>` + spine + `</spine></package>`)})...)
 }
 
@@ -77,7 +78,7 @@ func TestAnotherPageIsTheCover(t *testing.T) {
 	cover := "/api/v1/books/" + s.books(admin)["S/A 1.cbz"].ID.String() + "/thumbnail"
 	shown := s.fetch(t, admin, "GET", cover).want(t, 200)
 	for _, n := range []int{1, 2} {
-		testkit.WriteFile(t, s.folder, "S/A 1.cbz", testkit.Comic(t, 1, 3, fmt.Sprintf(`<Pages><Page Image="%d" Type="FrontCover"/></Pages>`, n)))
+		testkit.WriteFile(t, s.folder, "S/A 1.cbz", testkit.Comic(t, 1, 3, fmt.Sprintf(`<Count>%0*d</Count><Pages><Page Image="%d" Type="FrontCover"/></Pages>`, n, n, n)))
 		s.scan(admin, library)
 		if stored := s.covers(); len(stored) != n+1 {
 			t.Errorf("page %d: stored are %v", n+1, stored)
