@@ -105,7 +105,7 @@ func TestResetIsTold(t *testing.T) {
 		r.announced(3)
 		r.heard()
 		m := c.Do("POST", base+"/release-sources"+path, nil).Want(200).Map()
-		if h := r.heard(); m["deletedLedgerEntries"] != 3.0 || strings.Count(h, "series_updated") != 1 || !strings.Contains(h, `"fields":["releases"]`) {
+		if h := r.heard(); m["deletedLedgerEntries"] != 3.0 || strings.Count(h, "series_updated {") != 1 || !strings.Contains(h, `"fields":["releases"]`) {
 			t.Errorf("%s: %v, listeners are told %s", path, m, h)
 		}
 	}
