@@ -79,8 +79,8 @@ func TestSeriesShowsANewCover(t *testing.T) {
 	expect("a picture beside the books", "series B")
 	write("B/B 1.cbz", 13)
 	expect("the picture is shown", "book B/B 1.cbz")
-	for i, page := range []int{1, 0, 2} {
-		testkit.WriteFile(t, r.folder, "A/A 2.cbz", testkit.Comic(t, 22, 3, fmt.Sprintf(`<Pages><Page Image="%d" Type="FrontCover"/></Pages>%d`, page, 10*i)))
+	for i, page := range []int{1, 0, 2} { // each in a file of another size: they are written within a second
+		testkit.WriteFile(t, r.folder, "A/A 2.cbz", testkit.Comic(t, 22, 3, fmt.Sprintf(`<Pages><Page Image="%d" Type="FrontCover"/></Pages>%s`, page, "abcdefghijkl"[:4*i])))
 		expect(fmt.Sprintf("page %d is the cover", page+1), "book A/A 2.cbz", "series A")
 	}
 	testkit.WriteFile(t, r.folder, "A/A 2.cbz", testkit.Comic(t, 22, 3, `<Pages><Page Image="2" Type="FrontCover"/></Pages><Title>New</Title>`))
