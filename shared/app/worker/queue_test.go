@@ -388,7 +388,7 @@ func TestDeadLetterQueue(t *testing.T) {
 	cannot := r.worker()
 	for _, want := range []string{"pending, to be sent: no worker could claim it",
 		"failed: No worker finished the task: its message was received 6 times: no worker could claim it"} {
-		r.exec("update task set scheduled_for = now() - interval '1 hour'") // what came before is long ago
+		r.exec("update task set scheduled_for = now() - interval '1 hour', queued_at = now() + interval '1 hour'") // sent, and what came before is long ago
 		if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
 			t.Fatal(err)
 		}
