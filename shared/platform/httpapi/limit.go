@@ -79,10 +79,14 @@ func (a *API) isProbe(r *http.Request, t Tenant) bool {
 // isOPDS reports whether a path belongs to the catalogs.
 func isOPDS(path string) bool { return path == "/opds" || strings.HasPrefix(path, "/opds/") }
 
-// count takes the tokens of a request, with one round trip to Redis.
+// count takes the tokens of a request, with at most one round trip to Redis. Without a limit it reads the generation
+// alone.
 func (a *API) count(ctx context.Context, c counting) ratelimit.Result {
 	if a.limiter == nil {
 		return ratelimit.Result{Allowed: true}
+	}
+	if !a.config.RateLimit {
+		c.bucket, c.all = ratelimit.Bucket{}, ratelimit.Bucket{}
 	}
 	return a.limiter.Take(ctx, c.bucket, []string{events.GenerationKey(c.tenant), events.BooksKey(c.tenant)}, c.all)
 }

@@ -56,7 +56,7 @@ type Result struct {
 	Reset            time.Duration // until a token is available; 0 while tokens are left
 	RetryAfter       time.Duration // 0 when allowed
 	Bucket           int           // index of the bucket that the values are for: the one with the fewest tokens left
-	Generation       string        // "" when Redis did not answer or no key was requested
+	Generation       string        // "" when Redis did not answer or was not asked, or no key was requested
 	Degraded         bool          // Redis did not answer: nothing was counted
 }
 
@@ -69,7 +69,8 @@ type Limiter struct {
 	within  time.Duration // answerWithin, unless a test says otherwise
 	process string        // unlike that of any other process
 	created atomic.Uint64 // numbers the generations this process proposes
-	refused seldom        // what the log is told of refusals
+	errors  seldom        // what the log is told of Redis' errors
+	empty   refusals
 }
 
 // New returns a Limiter. Its client should be made with redisconn.Options, so that deadlines apply. New sends nothing.
@@ -102,7 +103,8 @@ func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 // Take takes one token from the bucket and from each of the others, or from none if one of them is empty. It also reads
 // the generation keys, all in one round trip of at most 20 ms. If Redis lacks the first generation key, it is created
 // with a new value, so that no cached value passes for the current one after Redis has lost its data. The other keys
-// may be missing. With Redis Cluster all keys must share a hash tag. Take never fails: see Result.Degraded.
+// may be missing. With Redis Cluster all keys must share a hash tag. Until an empty bucket holds a token again, Take refuses
+// without asking Redis. Take never fails: see Result.Degraded.
 func (l *Limiter) Take(ctx context.Context, bucket Bucket, generations []string, others ...Bucket) Result {
 	return l.take(ctx, generations, 0, append([]Bucket{bucket}, others...)...)
 }
@@ -128,6 +130,11 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 	if len(keys) == 0 {
 		return pass
 	}
+	if now == 0 && len(limited) > 0 {
+		if left, empty := l.empty.wait(buckets, limited, time.Now()); empty {
+			return judge(buckets, limited, left, pass)
+		}
+	}
 	pass.Degraded = true
 	if l.breaker.open.Load() {
 		return pass
@@ -149,7 +156,11 @@ func (l *Limiter) take(ctx context.Context, generations []string, now int64, buc
 	if len(limited) == 0 {
 		return pass
 	}
-	return judge(buckets, limited, left, pass)
+	res := judge(buckets, limited, left, pass)
+	if !res.Allowed && now == 0 {
+		l.empty.learn(buckets, limited, left, time.Now())
+	}
+	return res
 }
 
 // judge selects the empty bucket with the longest wait or, if none is empty, the one with the fewest tokens.
@@ -179,7 +190,7 @@ func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Re
 func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
-		if l.refused.due() {
+		if l.errors.due() {
 			l.log.Error("Redis answers with an error: requests pass without rate limit", "error", err)
 		}
 		return

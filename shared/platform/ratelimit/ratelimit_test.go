@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 )
 
 // epoch is a clock in microseconds of the size that real ones have.
@@ -194,23 +196,23 @@ func TestGeneration(t *testing.T) {
 		t.Errorf("another process sees %q instead of %q", got, first)
 	}
 	if res := l.Take(t.Context(), bucket, []string{"gen"}); res.Allowed || res.Generation != first {
-		t.Errorf("a refused request must learn the generation too: %+v", res)
+		t.Errorf("a request that Redis refuses must learn the generation too: %+v", res)
 	}
-	if got := l.Take(t.Context(), bucket, []string{"gen:2"}).Generation; got == first || got == "" {
+	if got := l.Take(t.Context(), Bucket{}, []string{"gen:2"}).Generation; got == first || got == "" {
 		t.Errorf("another tenant's generation is %q", got)
 	}
 	rdb.Set(t.Context(), "gen:books", "moved", 0)
-	if got := l.Take(t.Context(), bucket, []string{"gen", "gen:books"}).Generation; got == first || got == "" {
+	if got := l.Take(t.Context(), Bucket{}, []string{"gen", "gen:books"}).Generation; got == first || got == "" {
 		t.Errorf("after books moved the generation %q is %q", first, got)
 	}
 	rdb.Del(t.Context(), "gen:books")
-	if got := l.Take(t.Context(), bucket, nil).Generation; got != "" {
+	if got := l.Take(t.Context(), Bucket{}, nil).Generation; got != "" {
 		t.Errorf("%q came without being asked for", got)
 	}
 	if err := rdb.Set(t.Context(), "gen", "42", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.Take(t.Context(), bucket, []string{"gen"}).Generation; got != "42" {
+	if got := l.Take(t.Context(), Bucket{}, []string{"gen"}).Generation; got != "42" {
 		t.Errorf("after a change: %q", got)
 	}
 	seen := map[string]bool{first: true, "42": true}
@@ -218,7 +220,7 @@ func TestGeneration(t *testing.T) {
 		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		got := l.Take(t.Context(), bucket, []string{"gen"}).Generation
+		got := l.Take(t.Context(), Bucket{}, []string{"gen"}).Generation
 		if got == "" || seen[got] {
 			t.Fatalf("a flushed Redis answers with the old value %q", got)
 		}
@@ -257,4 +259,51 @@ func TestTwoBuckets(t *testing.T) {
 	if got := l.take(t.Context(), nil, epoch, Bucket{}, Bucket{Key: "two:none", Rate: 1, Burst: 3}); got.Bucket != 1 || got.Limit != 3 || got.Remaining != 2 {
 		t.Fatalf("only the second limits: %+v", got)
 	}
+}
+
+// TestRefusalsAreRemembered asks far more often than tokens come. Redis may hear of each token twice: when it is taken,
+// and when the next request finds none.
+func TestRefusalsAreRemembered(t *testing.T) {
+	t.Parallel()
+	l, rdb := withRedis(t)
+	bucket, other := Bucket{Key: "m:1", Rate: 20, Burst: 1}, Bucket{Key: "m:2", Rate: 0.001, Burst: 5}
+	l.Take(t.Context(), Bucket{}, []string{"g"}) // connects and loads the script
+	var trips trips
+	rdb.AddHook(&trips)
+	allowed, refused := 0, 0
+	for allowed < 4 {
+		switch res := l.Take(t.Context(), bucket, []string{"g"}, other); {
+		case res.Degraded:
+			t.Fatal("Redis did not answer")
+		case res.Allowed:
+			allowed++
+		default:
+			refused++
+			if res.Limit != 1 || res.Remaining != 0 || res.RetryAfter <= 0 || res.RetryAfter > 50*time.Millisecond || res.Reset != res.RetryAfter {
+				t.Fatalf("refused with %+v", res)
+			}
+		}
+	}
+	if n := trips.Load(); n > int64(2*allowed) || refused < 4*int(n) {
+		t.Errorf("%d round trips for %d allowed and %d refused requests", n, allowed, refused)
+	}
+	if res := l.Take(t.Context(), other, nil); !res.Allowed || res.Remaining != 0 {
+		t.Errorf("a bucket beside the empty one has %+v: refused requests took tokens of it", res)
+	}
+}
+
+// trips counts the commands sent to Redis.
+type trips struct{ atomic.Int64 }
+
+func (n *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		n.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (n *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (n *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
