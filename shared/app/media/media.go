@@ -3,6 +3,7 @@ package media
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/longbox/longbox/shared/app"
@@ -17,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/cdn"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/lambdahttp"
+	"github.com/longbox/longbox/shared/platform/turn"
 )
 
 // Config of the function.
@@ -56,7 +58,8 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		pages.Want = (&pack.Requester{Database: base.Database, Added: base.Added}).Want
 	}
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
-		Renderer: renderer, Redis: base.Redis}
+		Renderer: renderer, Redis: base.Redis,
+		Turns: turn.Turns{Beside: int64(max(1, runtime.GOMAXPROCS(0)/2))}} // so that another tenant finds a CPU
 	delivery := rendition.Direct(maker, pages)
 	if c.CDN.Delivery == cdn.Redirect {
 		signer, err := cdn.NewSigner(c.CDN, time.Now)

@@ -39,10 +39,9 @@ type Maker struct {
 	Bucket   string
 	Renderer *imaging.Renderer
 	Redis    redis.UniversalClient // counts misses of pages
+	Turns    turn.Turns            // fair turns between tenants; the Renderer's own queue is shared by all
 
 	flights singleflight.Group
-	turns   turn.Turns // fair turns between tenants; the Renderer's own queue is shared by all
-
 	unmade   memory        // covers that could not be made recently
 	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
 }
@@ -136,7 +135,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 				return &image{data: img.data}, nil // each request that shares it takes room for itself
 			}
 		}
-		give, err := m.turns.Take(shared, httpapi.TenantOf(ctx).ID)
+		give, err := m.Turns.Take(shared, httpapi.TenantOf(ctx).ID)
 		if err != nil {
 			return nil, err
 		}

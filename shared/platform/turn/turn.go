@@ -18,18 +18,24 @@ import (
 // maxWaiting limits the waiting jobs of one tenant.
 const maxWaiting = 64
 
+// remembered is how long a tenant that has asked for a turn counts as present.
+const remembered = time.Minute
+
 // Turns holds the turns of all tenants.
 type Turns struct {
 	AtOnce int64 // per tenant; zero: the number of CPUs
+	Beside int64 // per tenant while others are present, for jobs that begin then; zero: AtOnce
 
-	mu sync.Mutex
-	of map[uuid.UUID]*turn
+	mu    sync.Mutex
+	of    map[uuid.UUID]*turn
+	last  uuid.UUID // the tenant that asked last
+	until time.Time // when only one tenant counts as present again
 }
 
 // turn is the state of one tenant with running jobs.
 type turn struct {
-	free *semaphore.Weighted
-	here int64 // running or waiting jobs
+	free, beside *semaphore.Weighted
+	here         int64 // running or waiting jobs
 }
 
 // Take waits for the tenant's turn; give ends it. It returns Unavailable if too many are waiting.
@@ -37,13 +43,13 @@ func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err er
 	return t.TakeSome(ctx, tenant, 1)
 }
 
-// TakeSome is Take for a job that counts as n turns. n must not exceed AtOnce.
+// TakeSome is Take for a job that counts as n turns. n must not exceed AtOnce and Beside.
 func (t *Turns) TakeSome(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
 	atOnce := cmp.Or(t.AtOnce, int64(runtime.GOMAXPROCS(0)))
 	t.mu.Lock()
 	own := t.of[tenant]
 	if own == nil {
-		own = &turn{free: semaphore.NewWeighted(atOnce)}
+		own = &turn{free: semaphore.NewWeighted(atOnce), beside: semaphore.NewWeighted(cmp.Or(t.Beside, atOnce))}
 		if t.of == nil {
 			t.of = map[uuid.UUID]*turn{}
 		}
@@ -54,12 +60,35 @@ func (t *Turns) TakeSome(ctx context.Context, tenant uuid.UUID, n int64) (give f
 		return nil, fault.New(fault.Unavailable, "Too many pages are being prepared; try again shortly").After(time.Second)
 	}
 	own.here++
+	several := t.several(tenant)
 	t.mu.Unlock()
-	if err := own.free.Acquire(ctx, n); err != nil {
+	if several {
+		if err := own.beside.Acquire(ctx, n); err != nil {
+			t.leave(tenant, own)
+			return nil, err
+		}
+	}
+	leave := func() {
+		if several {
+			own.beside.Release(n)
+		}
 		t.leave(tenant, own)
+	}
+	if err := own.free.Acquire(ctx, n); err != nil {
+		leave()
 		return nil, err
 	}
-	return func() { own.free.Release(n); t.leave(tenant, own) }, nil
+	return func() { own.free.Release(n); leave() }, nil
+}
+
+// several reports whether several tenants are present, now that this one asks. t.mu must be held.
+func (t *Turns) several(tenant uuid.UUID) bool {
+	now := time.Now()
+	if t.last != tenant && t.last != uuid.Nil {
+		t.until = now.Add(remembered)
+	}
+	t.last = tenant
+	return now.Before(t.until)
 }
 
 func (t *Turns) leave(tenant uuid.UUID, own *turn) {

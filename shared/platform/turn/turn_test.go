@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -67,4 +69,54 @@ func TestTurns(t *testing.T) {
 	if len(all.of) != 0 {
 		t.Errorf("%d tenants are remembered", len(all.of))
 	}
+}
+
+// A tenant that is alone has all turns, and leaves some free once another one has asked. This ends when the other one
+// is silent for a while.
+func TestTurnsBesideOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := Turns{AtOnce: 4, Beside: 1}
+		loud, quiet := uuid.New(), uuid.New()
+		begun := make(chan func(), 6)
+		loudly := func(n int) {
+			for range n {
+				go func() {
+					give, err := all.Take(t.Context(), loud)
+					if err != nil {
+						t.Error(err)
+					}
+					begun <- give
+				}()
+			}
+			synctest.Wait()
+		}
+		end := func() {
+			for len(begun) > 0 {
+				(<-begun)()
+				synctest.Wait()
+			}
+		}
+		loudly(6)
+		if len(begun) != 4 {
+			t.Errorf("%d jobs at once of a tenant that is alone, want 4", len(begun))
+		}
+		end()
+		give, err := all.Take(t.Context(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		give()
+		loudly(6)
+		if len(begun) != 1 {
+			t.Errorf("%d jobs at once beside another tenant, want 1", len(begun))
+		}
+		end()
+		time.Sleep(remembered)
+		loudly(4)
+		if len(begun) != 4 {
+			t.Errorf("%d jobs at once after the other tenant was silent, want 4", len(begun))
+		}
+		end()
+	})
 }
