@@ -59,7 +59,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 	}
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
 		Renderer: renderer, Redis: base.Redis,
-		Turns: turn.Turns{Beside: int64(max(1, runtime.GOMAXPROCS(0)/2))}} // so that another tenant finds a CPU
+		Turns: turn.Shares{Tenants: turn.Turns{Beside: int64(max(1, runtime.GOMAXPROCS(0)/2))}}} // so that another tenant finds a CPU
 	delivery := rendition.Direct(maker, pages)
 	if c.CDN.Delivery == cdn.Redirect {
 		signer, err := cdn.NewSigner(c.CDN, time.Now)

@@ -15,7 +15,8 @@ import (
 
 const (
 	remember   = time.Minute
-	maxEntries = 2000 // indexes and permits each; an index of 200 pages takes about 25 KB
+	maxEntries = 2000    // indexes and permits each
+	maxPages   = 400_000 // of all indexes; 200 pages take about 25 KB
 )
 
 // Finder finds the indexes of books that the caller may see.
@@ -25,6 +26,7 @@ type Finder struct {
 	mu      sync.Mutex
 	permits map[permit]permitted
 	indexes map[place]indexed
+	pages   int // of all indexes
 }
 
 // permit identifies a caller that was let in, at one access generation.
@@ -119,14 +121,30 @@ func (f *Finder) Find(ctx context.Context, book uuid.UUID, n int) (*Index, error
 	if len(f.permits) >= maxEntries {
 		clear(f.permits)
 	}
-	if len(f.indexes) >= maxEntries {
-		clear(f.indexes)
-	}
-	f.indexes[at] = indexed{index: i, expires: now.Add(remember)}
+	f.keep(at, indexed{index: i, expires: now.Add(remember)})
 	if !let {
 		f.permits[who] = permitted{until, caller.Limited}
 	}
 	return i, nil
+}
+
+// keep caches an index. f.mu must be held.
+func (f *Finder) keep(at place, i indexed) {
+	f.drop(at)
+	if n := len(i.index.Names); len(f.indexes) >= maxEntries || f.pages+n > maxPages {
+		clear(f.indexes)
+		f.pages = 0
+	}
+	f.indexes[at] = i
+	f.pages += len(i.index.Names)
+}
+
+// drop removes an index from the cache. f.mu must be held.
+func (f *Finder) drop(at place) {
+	if old, ok := f.indexes[at]; ok {
+		f.pages -= len(old.index.Names)
+		delete(f.indexes, at)
+	}
 }
 
 // forget drops the cached index of a book whose file or page pack has changed.
@@ -137,5 +155,5 @@ func (f *Finder) forget(ctx context.Context, book uuid.UUID) {
 	if caller := auth.CallerOf(ctx); caller != nil && caller.Limited {
 		at.account = caller.AccountID
 	}
-	delete(f.indexes, at)
+	f.drop(at)
 }

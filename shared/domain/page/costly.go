@@ -9,12 +9,13 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/flight"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/turn"
 )
@@ -29,36 +30,38 @@ const (
 
 // fair is something that all tenants of a process share, such as slots or memory.
 type fair struct {
-	turns turn.Turns // what one tenant may have of it
-	all   *semaphore.Weighted
+	shares turn.Shares // what one tenant, and one account, may have of it
+	all    *semaphore.Weighted
 }
 
-// take waits for n of it; give returns it. A tenant waits behind at most as much of any other tenant as one may have.
-func (f *fair) take(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
-	turn, err := f.turns.TakeSome(ctx, tenant, n)
+// take waits for n of it; give returns it. A tenant waits behind at most as much of any other tenant as one may have. A
+// CDN's requests have no account.
+func (f *fair) take(ctx context.Context, tenant, account uuid.UUID, n int64) (give func(), err error) {
+	share, err := f.shares.Take(ctx, tenant, account, n)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.all.Acquire(ctx, n); err != nil {
-		turn()
+		share()
 		return nil, err
 	}
-	return func() { f.all.Release(n); turn() }, nil
+	return func() { f.all.Release(n); share() }, nil
 }
 
 // costly limits and shares the work on expensive pages: those without a byte range of their own, and those that are
 // heavy to unpack.
 type costly struct {
-	flights singleflight.Group
+	flights flight.Group[[]byte]
 	slots   fair
 	memory  fair
-	// accounts limits the memory of each account, across tenants: ids are unique.
-	accounts turn.Turns
 }
 
 func newCostly() *costly {
-	return &costly{slots: fair{turn.Turns{AtOnce: costlyAtOnce}, semaphore.NewWeighted(costlyAtOnce)},
-		memory: fair{turn.Turns{AtOnce: heldOfTenant}, semaphore.NewWeighted(held)}, accounts: turn.Turns{AtOnce: heldOfAccount}}
+	return &costly{
+		slots: fair{turn.Shares{Tenants: turn.Turns{AtOnce: costlyAtOnce, Beside: costlyAtOnce - 1}, Accounts: turn.Turns{AtOnce: costlyAtOnce}},
+			semaphore.NewWeighted(costlyAtOnce)},
+		memory: fair{turn.Shares{Tenants: turn.Turns{AtOnce: heldOfTenant}, Accounts: turn.Turns{AtOnce: heldOfAccount}}, semaphore.NewWeighted(held)},
+	}
 }
 
 // sendCostly sends a page that must be decompressed or drawn as a whole.
@@ -115,35 +118,18 @@ func (s *Server) extract(ctx context.Context, i *Index, n int, e archive.Entry) 
 	if s.Want != nil && !e.Direct() {
 		s.Want(ctx, i)
 	}
-	data, err := share(ctx, &s.costly.flights, fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n), func(ctx context.Context) ([]byte, error) {
-		give, err := s.costly.slots.take(ctx, httpapi.TenantOf(ctx).ID, 1)
+	key := fmt.Sprintf("%s|%s|%d", i.BookID, i.Fingerprint, n)
+	data, err := s.costly.flights.Do(ctx, key, Patience, func(ctx context.Context, begin func()) ([]byte, error) {
+		give, err := s.costly.slots.take(ctx, httpapi.TenantOf(ctx).ID, auth.AccountOf(ctx), 1)
 		if err != nil {
 			return nil, err
 		}
 		defer give()
+		begin()
 		return s.Content.Bytes(ctx, i.Bucket, i.Object(), e)
 	})
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil, fault.Wrap(err, fault.Unavailable, "The pages of this book are being prepared; try again shortly").After(retryAfter)
 	}
 	return data, err
-}
-
-// share runs work once for concurrent requests with the same key, for at most Patience. The work goes on if the request
-// that started it ends.
-func share[T any](ctx context.Context, flights *singleflight.Group, key string, work func(ctx context.Context) (T, error)) (out T, err error) {
-	done := flights.DoChan(key, fault.Guarded(func() (any, error) {
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
-		defer cancel()
-		return work(shared)
-	}))
-	select {
-	case r := <-done:
-		if r.Err != nil {
-			return out, r.Err
-		}
-		return r.Val.(T), nil
-	case <-ctx.Done():
-		return out, ctx.Err()
-	}
 }

@@ -33,7 +33,7 @@ func TestCostlyPagesByTenant(t *testing.T) {
 		began := make(chan string, 10)
 		gives := make(chan func(), 10)
 		ask := func(name string, tenant uuid.UUID) {
-			give, err := d.slots.take(t.Context(), tenant, 1)
+			give, err := d.slots.take(t.Context(), tenant, uuid.Nil, 1)
 			if err != nil {
 				t.Error(err)
 				return
@@ -52,7 +52,7 @@ func TestCostlyPagesByTenant(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		for _, tenant := range []uuid.UUID{loud, quiet} {
-			if _, err := d.slots.take(left, tenant, 1); !errors.Is(err, context.Canceled) {
+			if _, err := d.slots.take(left, tenant, uuid.Nil, 1); !errors.Is(err, context.Canceled) {
 				t.Errorf("who left is told %v", err)
 			}
 		}

@@ -34,30 +34,11 @@ func (s *Server) Hold(ctx context.Context, n int64, wait time.Duration) (give fu
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	give, err = s.costly.hold(within, min(n, heldOfAccount))
+	give, err = s.costly.memory.take(within, httpapi.TenantOf(ctx).ID, auth.AccountOf(ctx), min(n, heldOfAccount))
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return nil, fault.Wrap(err, fault.Unavailable, "Too many pages wait in memory for slow readers; try again shortly").After(retryAfter)
 	}
 	return give, err
-}
-
-// hold takes n bytes of the account's share, and of the memory that the tenants share. A CDN asks for no account.
-func (d *costly) hold(ctx context.Context, n int64) (give func(), err error) {
-	tenant := httpapi.TenantOf(ctx).ID
-	caller := auth.CallerOf(ctx)
-	if caller == nil {
-		return d.memory.take(ctx, tenant, n)
-	}
-	own, err := d.accounts.TakeSome(ctx, caller.AccountID, n)
-	if err != nil {
-		return nil, err
-	}
-	common, err := d.memory.take(ctx, tenant, n)
-	if err != nil {
-		own()
-		return nil, err
-	}
-	return func() { common(); own() }, nil
 }
 
 // slowest is the rate in bytes a second below which a client does not get the whole of what is held for it.

@@ -47,7 +47,7 @@ func TestReadersThatStopReading(t *testing.T) {
 			t.Errorf("who left is told %v", err)
 		}
 		hold(uncounted)() // a small page waits for nobody
-		other, err := s.costly.memory.take(t.Context(), uuid.New(), heldOfTenant)
+		other, err := s.costly.memory.take(t.Context(), uuid.New(), uuid.Nil, heldOfTenant)
 		if err != nil {
 			t.Fatal(err)
 		}

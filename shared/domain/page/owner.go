@@ -63,9 +63,6 @@ func (f *Finder) Owned(ctx context.Context, tenant, book uuid.UUID, n int, fits 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.indexes) >= maxEntries {
-		clear(f.indexes)
-	}
-	f.indexes[at] = indexed{i, owner, now.Add(rememberOwner)}
+	f.keep(at, indexed{i, owner, now.Add(rememberOwner)})
 	return i, owner, nil
 }

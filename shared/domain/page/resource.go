@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/epub"
 	"github.com/longbox/longbox/shared/format/mediatype"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/flight"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -103,7 +103,7 @@ func (s *Server) unpacked(ctx context.Context, i *Index, e archive.Entry) ([]byt
 	within, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	var data []byte
-	give, err := s.costly.slots.take(within, httpapi.TenantOf(ctx).ID, 1)
+	give, err := s.costly.slots.take(within, httpapi.TenantOf(ctx).ID, auth.AccountOf(ctx), 1)
 	if err == nil {
 		defer give()
 		data, err = s.Content.Bytes(within, i.Bucket, i.Object(), e)
@@ -135,7 +135,8 @@ func (s *Server) contents(ctx context.Context, i *Index) (*epub.Contents, error)
 	if c := s.books.contents(dir); c != nil {
 		return c, nil
 	}
-	return share(ctx, &s.books.reading, "contents "+i.fileTag(), func(ctx context.Context) (*epub.Contents, error) {
+	return s.books.structures.Do(ctx, i.fileTag(), Patience, func(ctx context.Context, begin func()) (*epub.Contents, error) {
+		begin()
 		if c := s.books.contents(dir); c != nil { // a concurrent request has read it
 			return c, nil
 		}
@@ -172,10 +173,11 @@ const maxRemembered = 50_000
 
 // directories caches where the entries of e-books are stored: a reader requests dozens of one book, several at once.
 type directories struct {
-	reading singleflight.Group // shares the work on cache misses
-	mu      sync.Mutex
-	known   map[string]*directory // by file version
-	entries int
+	reading    flight.Group[*directory] // share the work on cache misses
+	structures flight.Group[*epub.Contents]
+	mu         sync.Mutex
+	known      map[string]*directory // by file version
+	entries    int
 }
 
 type directory struct {
@@ -239,7 +241,8 @@ func (s *Server) directory(ctx context.Context, i *Index) (*directory, error) {
 	if dir := s.books.find(version); dir != nil {
 		return dir, nil
 	}
-	return share(ctx, &s.books.reading, version, func(ctx context.Context) (*directory, error) {
+	return s.books.reading.Do(ctx, version, Patience, func(ctx context.Context, begin func()) (*directory, error) {
+		begin()
 		if dir := s.books.find(version); dir != nil { // a concurrent request has read it
 			return dir, nil
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -71,7 +72,7 @@ func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/zip")
-	h.Set("Content-Disposition", disposition(title+".zip"))
+	h.Set("Content-Disposition", disposition(fileName(title)+".zip"))
 	h.Set("Cache-Control", "private, no-store")
 	if r.Method == http.MethodHead {
 		return nil
@@ -122,6 +123,19 @@ func (s *Server) broken(r *http.Request, b *Index, err error) {
 		httpapi.Note(r.Context(), slog.String("stream", err.Error()))
 	}
 	panic(http.ErrAbortHandler)
+}
+
+// maxFileName is the most that file systems allow for a name in bytes, less room for an extension and a number.
+const maxFileName = 240
+
+// fileName makes a title a name for a file: without separators of folders, and not too long.
+func fileName(title string) string {
+	title = strings.NewReplacer("/", "_", "\\", "_").Replace(title)
+	for len(title) > maxFileName {
+		_, last := utf8.DecodeLastRuneInString(title)
+		title = title[:len(title)-last]
+	}
+	return title
 }
 
 // name returns a name for a file in the archive that is not taken yet.

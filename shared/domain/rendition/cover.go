@@ -226,18 +226,17 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 	if err != nil || img != nil {
 		return img, err
 	}
-	load := func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) }
-	keep := func(context.Context) bool { return true }
-	if row.entry().Direct() {
-		return m.render(ctx, key, c.spec(), load, keep)
-	}
 	if err := m.unmade.recall(key, time.Now()); err != nil {
 		return nil, err
 	}
-	patience := cmp.Or(m.patience, coverPatience)
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	img, err = m.render(waiting, key, c.spec(), load, keep)
+	waiting, patience := ctx, cmp.Or(m.patience, coverPatience)
+	if !row.entry().Direct() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	load := func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) }
+	img, err = m.render(waiting, key, c.spec(), load, func(context.Context) bool { return true })
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		err = page.Undrawn(&archive.Undrawn{Err: fmt.Errorf("rendering takes longer than %s", patience)})
 	}

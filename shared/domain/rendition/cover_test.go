@@ -8,6 +8,7 @@ import (
 	stdimage "image"
 	"image/jpeg"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -87,6 +88,34 @@ func TestCoverThatCannotBeDrawn(t *testing.T) {
 	}
 }
 
+// A cover that cannot be read is fetched once a minute, not for every request.
+func TestCoverThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	m, _ := drawn(t, nil)
+	s3 := testkit.StartS3(t, "books")
+	m.Content.Store = s3.Store
+	if err := s3.Store.Put(t.Context(), "books", "a.cbz", "", []byte("no archive at all, but 41 bytes of a text")); err != nil {
+		t.Fatal(err)
+	}
+	requests := 0
+	s3.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		requests++
+		next.ServeHTTP(w, r)
+	})
+	row := ofPDF()
+	row.Key, row.Size = "a.cbz", 41
+	length, method := row.Size, int16(archive.Stored)
+	row.Length, row.Packed, row.Plain, row.Method = &length, &length, &length, &method
+	for range 3 {
+		if got := show(m, row); got != standIn {
+			t.Errorf("%s, want %s", got, standIn)
+		}
+	}
+	if requests != 1 {
+		t.Errorf("%d requests to the library, want 1", requests)
+	}
+}
+
 // A request for a slow cover gets the placeholder; the cover is made anyway, and served from then on.
 func TestCoverThatTakesLong(t *testing.T) {
 	t.Parallel()
@@ -108,7 +137,8 @@ func TestCoverThatTakesLong(t *testing.T) {
 	}
 	close(finish)
 	key := coverKey(uuid.Nil, row.ID, nil, row.Fingerprint, row.Cover)
-	if _, err, _ := m.flights.Do(key, func() (any, error) { return nil, nil }); err != nil { // waits for it
+	made := func(context.Context, func()) (*image, error) { return nil, nil }
+	if _, err := m.flights.Do(t.Context(), key, time.Minute, made); err != nil { // waits for it
 		t.Fatal(err)
 	}
 	if got := show(m, row); got != real || *times != 1 {

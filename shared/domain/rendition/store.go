@@ -14,15 +14,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/flight"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/platform/turn"
 )
@@ -39,9 +40,10 @@ type Maker struct {
 	Bucket   string
 	Renderer *imaging.Renderer
 	Redis    redis.UniversalClient // counts misses of pages
-	Turns    turn.Turns            // fair turns between tenants; the Renderer's own queue is shared by all
+	Turns    turn.Shares           // fair turns between tenants and users; the Renderer's own queue is shared by all
 
-	flights singleflight.Group
+	flights  flight.Group[*image]
+	accounts turn.Turns    // of each account, across tenants: ids are unique
 	unmade   memory        // covers that could not be made recently
 	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
 }
@@ -116,17 +118,18 @@ func readable(data []byte, err error) ([]byte, error) {
 	return nil, unavailable(err)
 }
 
+// renderWithin limits the time that one rendition may take, with waiting.
+const renderWithin = time.Minute
+
 // render makes the picture. Concurrent requests for it share the work, and only one process at a time works on it. The
-// other processes find the stored result: their waiting has counted as a second request, so keep was true.
+// other processes find the stored result: their waiting has counted as a second request, so keep was true. Work that
+// waits for its turn ends when all its requests have: a reader who flips through a book waits for no page but the last.
 func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
-	done := m.flights.DoChan(key, fault.Guarded(func() (any, error) {
-		// The work outlives a client that disconnects: others wait for it.
-		shared, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
+	return m.flights.Do(ctx, key, renderWithin, func(ctx context.Context, begin func()) (*image, error) {
 		others := false
-		defer m.alone(shared, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(shared) })()
+		defer m.alone(ctx, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(ctx) })()
 		if others {
-			img, err := m.stored(shared, key)
+			img, err := m.stored(ctx, key)
 			if err != nil {
 				return nil, err
 			}
@@ -135,35 +138,27 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load 
 				return &image{data: img.data}, nil // each request that shares it takes room for itself
 			}
 		}
-		give, err := m.Turns.Take(shared, httpapi.TenantOf(ctx).ID)
+		give, err := m.Turns.Take(ctx, httpapi.TenantOf(ctx).ID, auth.AccountOf(ctx), 1)
 		if err != nil {
 			return nil, err
 		}
 		defer give()
-		data, err := load(shared)
+		begin()
+		data, err := load(ctx)
 		if err != nil {
 			return nil, err
 		}
-		res, err := m.Renderer.Render(shared, data, spec)
+		res, err := m.Renderer.Render(ctx, data, spec)
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(shared) && m.within(shared, key, len(res.Bytes)) {
-			if err := m.Media.Put(shared, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
+		if keep(ctx) && m.within(ctx, key, len(res.Bytes)) {
+			if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
 				slog.Warn("cannot store a rendition", "error", err) // the response is sent anyway, and rendered again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
-	}))
-	select {
-	case r := <-done:
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.(*image), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	})
 }
 
 // secondMiss counts misses of a page and reports whether to store it. Without Redis nothing is stored.

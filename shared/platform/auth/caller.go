@@ -63,3 +63,11 @@ func (c *Caller) May(permission string) bool { return slices.Contains(c.Permissi
 
 // CallerOf returns the caller of a request, or nil on a public operation.
 func CallerOf(ctx context.Context) *Caller { c, _ := db.ScopeOf(ctx).(*Caller); return c }
+
+// AccountOf returns the account of the context's caller, or uuid.Nil.
+func AccountOf(ctx context.Context) uuid.UUID {
+	if c := CallerOf(ctx); c != nil {
+		return c.AccountID
+	}
+	return uuid.Nil
+}

@@ -1,5 +1,5 @@
-// Package turn shares expensive work fairly among tenants. Each tenant has a few concurrent turns, however many it
-// requests, so that the shared queue behind them never holds more from one tenant.
+// Package turn shares expensive work fairly among tenants, and among the accounts of each. Each has a few concurrent
+// turns, however many it requests, so that the shared queue behind them never holds more from one.
 package turn
 
 import (
@@ -21,7 +21,7 @@ const maxWaiting = 64
 // remembered is how long a tenant that has asked for a turn counts as present.
 const remembered = time.Minute
 
-// Turns holds the turns of all tenants.
+// Turns holds the turns of all tenants, or of all accounts.
 type Turns struct {
 	AtOnce int64 // per tenant; zero: the number of CPUs
 	Beside int64 // per tenant while others are present, for jobs that begin then; zero: AtOnce
@@ -38,13 +38,9 @@ type turn struct {
 	here         int64 // running or waiting jobs
 }
 
-// Take waits for the tenant's turn; give ends it. It returns Unavailable if too many are waiting.
-func (t *Turns) Take(ctx context.Context, tenant uuid.UUID) (give func(), err error) {
-	return t.TakeSome(ctx, tenant, 1)
-}
-
-// TakeSome is Take for a job that counts as n turns. n must not exceed AtOnce and Beside.
-func (t *Turns) TakeSome(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
+// Take waits for n turns of the tenant; give ends them. It returns Unavailable if too many jobs are waiting. n must not
+// exceed AtOnce and Beside.
+func (t *Turns) Take(ctx context.Context, tenant uuid.UUID, n int64) (give func(), err error) {
 	atOnce := cmp.Or(t.AtOnce, int64(runtime.GOMAXPROCS(0)))
 	t.mu.Lock()
 	own := t.of[tenant]

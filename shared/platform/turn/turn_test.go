@@ -21,7 +21,7 @@ func TestTurns(t *testing.T) {
 	var give []func()
 	take := func(tenant uuid.UUID) {
 		t.Helper()
-		g, err := all.Take(t.Context(), tenant)
+		g, err := all.Take(t.Context(), tenant, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,14 +32,14 @@ func TestTurns(t *testing.T) {
 	}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := all.Take(left, loud); !errors.Is(err, context.Canceled) {
+	if _, err := all.Take(left, loud, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v: one that has left gets a turn", err)
 	}
 	take(quiet) // waits for nobody
 	waited := make(chan error, maxWaiting)
 	for range maxWaiting {
 		go func() {
-			g, err := all.Take(context.Background(), loud)
+			g, err := all.Take(context.Background(), loud, 1)
 			if err == nil {
 				g()
 			}
@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 		runtime.Gosched()
 	}
 	var refused *fault.Error
-	if _, err := all.Take(t.Context(), loud); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
+	if _, err := all.Take(t.Context(), loud, 1); !errors.As(err, &refused) || refused.Code != fault.Unavailable || refused.RetryAfter == 0 {
 		t.Errorf("%v, want a refusal that says when to try again", err)
 	}
 	for _, g := range give {
@@ -82,7 +82,7 @@ func TestTurnsBesideOthers(t *testing.T) {
 		loudly := func(n int) {
 			for range n {
 				go func() {
-					give, err := all.Take(t.Context(), loud)
+					give, err := all.Take(t.Context(), loud, 1)
 					if err != nil {
 						t.Error(err)
 					}
@@ -102,7 +102,7 @@ func TestTurnsBesideOthers(t *testing.T) {
 			t.Errorf("%d jobs at once of a tenant that is alone, want 4", len(begun))
 		}
 		end()
-		give, err := all.Take(t.Context(), quiet)
+		give, err := all.Take(t.Context(), quiet, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,5 +118,42 @@ func TestTurnsBesideOthers(t *testing.T) {
 			t.Errorf("%d jobs at once after the other tenant was silent, want 4", len(begun))
 		}
 		end()
+	})
+}
+
+// However many turns one user asks for, another one of the tenant gets the next.
+func TestSharesWithinATenant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := Shares{Tenants: Turns{AtOnce: 2}, Accounts: Turns{AtOnce: 2}}
+		tenant, loud, quiet := uuid.New(), uuid.New(), uuid.New()
+		began, gives := make(chan uuid.UUID, 20), make(chan func(), 20)
+		ask := func(account uuid.UUID) {
+			give, err := s.Take(t.Context(), tenant, account, 1)
+			if err != nil {
+				t.Error(err)
+			}
+			began <- account
+			gives <- give
+		}
+		for range 10 {
+			go ask(loud)
+		}
+		synctest.Wait()
+		go ask(quiet)
+		synctest.Wait()
+		for range 11 {
+			(<-gives)()
+			synctest.Wait()
+		}
+		for at := range 11 {
+			if <-began == quiet {
+				if at > 4 {
+					t.Errorf("the quiet user was number %d", at+1)
+				}
+				return
+			}
+		}
+		t.Error("the quiet user had no turn")
 	})
 }
