@@ -124,7 +124,9 @@ func TestPeopleAmendMetadata(t *testing.T) {
 		t.Errorf("without metadata: %v", m)
 	}
 	me.Do("PATCH", other, `{"customMetadata":{"a":"not NUL: \\u0000"}}`).Want(200)
-	for body, at := range map[string]string{`{"customMetadata":{"a":["\u0000"]}}`: "customMetadata", `{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
+	me.Do("PATCH", other, `{"customMetadata":{"wide":[`+strings.Repeat(`[],`, 200)+`[]]}}`).Want(200)
+	deep := `{"customMetadata":{"a":` + strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100) + `}}`
+	for body, at := range map[string]string{`{"customMetadata":{"a":["\u0000"]}}`: "customMetadata", deep: "customMetadata", `{"languageIso":"klingonish"}`: "languageIso", `{"isbns":"123"}`: "isbns", `{"month":2,"day":30}`: "day", `{"month":13}`: "month",
 		`{"bookType":"brick"}`: "bookType", `{"customMetadata":[1]}`: "customMetadata", `{"authors":[{"name":""}]}`: "authors", `{"authors":[{"name":"x","role":"cook"}]}`: "authors",
 		`{"publisher":"  "}`: "publisher", `{"imprint":""}`: "imprint", `{"edition":"a\nb"}`: "edition", `{"subtitle":" "}`: "subtitle", `{"originalTitle":""}`: "originalTitle",
 		`{"genre":""}`: "genre", `{"formatDetail":""}`: "formatDetail", `{"isbns":""}`: "isbns", `{"isbns":"null"}`: "isbns", `{"isbns":" null "}`: "isbns", `{"languageIso":""}`: "languageIso",

@@ -241,6 +241,9 @@ func CheckCustom(raw json.RawMessage) *fault.Field {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || len(raw) > maxCustom || httpapi.HoldsNUL(raw) {
 		return &fault.Field{Field: "customMetadata", Message: "must be a JSON object of at most 64 KiB without NUL, or null"}
 	}
+	if httpapi.TooDeep(raw) {
+		return &fault.Field{Field: "customMetadata", Message: httpapi.DepthMessage}
+	}
 	return nil
 }
 

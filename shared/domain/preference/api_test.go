@@ -61,6 +61,8 @@ func TestBadInput(t *testing.T) {
 		{"a", `not json`, ""},
 		{"a", `{"value":"\u0000"}`, "NUL"},
 		{"a", `{"value":{"deep":["x\u0000"]}}`, "NUL"},
+		{"a", `{"value":` + strings.Repeat(`[`, 101) + strings.Repeat(`]`, 101) + `}`, "value: must not be nested"},
+		{"a", `{"value":` + strings.Repeat(`{"a":`, 9000) + `1` + strings.Repeat(`}`, 9000) + `}`, "value: must not be nested"},
 		{"a", `{"value":1e200000}`, "out of range"},
 		{"a", `{"value":{"a":1e-20000}}`, "out of range"},
 	} {

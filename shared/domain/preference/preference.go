@@ -50,6 +50,9 @@ func checkValue(field string, value json.RawMessage) error {
 	if httpapi.HoldsNUL(value) {
 		return fault.Invalid(field, `must not contain the character NUL (\u0000), which the database cannot store`)
 	}
+	if httpapi.TooDeep(value) {
+		return fault.Invalid(field, "%s", httpapi.DepthMessage)
+	}
 	return nil
 }
 

@@ -251,6 +251,8 @@ func translate(err error) error {
 			}
 		case "22003":
 			return fault.Wrap(err, fault.BadRequest, "A number is too large or too small to be stored")
+		case "54001":
+			return fault.Wrap(err, fault.BadRequest, "Something in the request is nested too deeply for the database")
 		case "54000": // an index row must fit into a third of a page
 			return fault.Wrap(err, fault.BadRequest, "A text used for sorting or searching is too long to be stored: the limit is 2,600 bytes, or 860 Chinese or Japanese characters")
 		case "23503": // the referenced row was deleted between check and write

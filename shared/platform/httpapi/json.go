@@ -272,8 +272,38 @@ func CheckObject(value *json.RawMessage) string {
 		return "must be a JSON object or null"
 	case HoldsNUL(v):
 		return "must not contain a NUL character"
+	case TooDeep(v):
+		return DepthMessage
 	}
 	return ""
+}
+
+// maxDepth limits the nesting of stored JSON; the database's own limit depends on its stack.
+const maxDepth = 100
+
+// DepthMessage is the error message of a value that is TooDeep.
+const DepthMessage = "must not be nested more than 100 levels deep"
+
+// TooDeep reports whether lists and objects are nested more than 100 levels deep in a JSON value.
+func TooDeep(value json.RawMessage) bool {
+	if bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) <= maxDepth {
+		return false
+	}
+	depth := 0
+	for d := json.NewDecoder(bytes.NewReader(value)); ; {
+		token, err := d.Token()
+		if err != nil {
+			return false // end of the value
+		}
+		switch token {
+		case json.Delim('['), json.Delim('{'):
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+	}
 }
 
 // HoldsNUL reports whether a string or a name in the value contains NUL, which the database cannot store.
