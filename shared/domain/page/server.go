@@ -7,7 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// Server streams original pages.
+// Server sends the original pages, the files of books and series, and files within EPUBs. It limits the memory and the
+// concurrent work that these take.
 type Server struct {
 	Finder  *Finder
 	Content *content.Reader // reads the library

@@ -76,7 +76,8 @@ func credentialOf(r *http.Request, prefix string) Credential {
 
 type cookieKey struct{}
 
-func (a *API) viaCookie(ctx context.Context) bool { v, _ := ctx.Value(cookieKey{}).(bool); return v }
+// viaCookie reports whether the request is authenticated by a cookie.
+func viaCookie(ctx context.Context) bool { v, _ := ctx.Value(cookieKey{}).(bool); return v }
 
 // giveReaderCookie sets the cookie for a caller who sent a password, unless the request has a good one.
 func (a *API) giveReaderCookie(ctx context.Context, caller *auth.Caller) {

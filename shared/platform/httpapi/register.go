@@ -301,7 +301,7 @@ func (a *API) operation(op *Op, api huma.API) huma.Operation {
 			return
 		}
 		if op.Permission != Public {
-			if caller == nil || (a.viaCookie(hc.Context()) && !op.Cookie) {
+			if !op.admits(hc.Context()) {
 				_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "", errUnauthenticated) // writes the response
 				return
 			}
@@ -332,16 +332,20 @@ func (op *Op) there(r *request) error {
 
 var errUnauthenticated = fault.New(fault.Unauthorized, "Sign in first: send a bearer token, an API key or a user name and password")
 
+// admits reports whether a caller is signed in, with a credential that the operation accepts.
+func (op *Op) admits(ctx context.Context) bool {
+	return auth.CallerOf(ctx) != nil && (op.Cookie || !viaCookie(ctx))
+}
+
 // authorize puts the requirements of the operation into the context. The database checks them with the first statement.
 func (a *API) authorize(ctx context.Context, op *Op) (context.Context, error) {
 	if op.Permission == Public {
 		return inTenant(ctx), nil
 	}
-	caller := auth.CallerOf(ctx)
-	if caller == nil || (a.viaCookie(ctx) && !op.Cookie) {
+	if !op.admits(ctx) {
 		return ctx, errUnauthenticated
 	}
-	bound := *caller
+	bound := *auth.CallerOf(ctx)
 	bound.SeesAll = op.SeesAll
 	if op.Permission != SignedIn {
 		bound.Permission = op.Permission
@@ -369,16 +373,12 @@ func (a *API) entered(ctx context.Context, err error) error {
 	return err
 }
 
+// pathParams returns the names of the parameters of a path, which are whole segments in braces.
 func pathParams(path string) []string {
 	var out []string
-	for i := 0; i < len(path); i++ {
-		if path[i] == '{' {
-			j := i + 1
-			for j < len(path) && path[j] != '}' {
-				j++
-			}
-			out = append(out, path[i+1:j])
-			i = j
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, ok := strings.CutPrefix(segment, "{"); ok {
+			out = append(out, strings.TrimSuffix(name, "}"))
 		}
 	}
 	return out
