@@ -162,7 +162,7 @@ func (s *system) searches(ctx context.Context, out *report, c *crowd) error {
 		}
 		var took []float64
 		var found int64
-		sql := "from app.find('" + q.in + "', '" + q.words + "')"
+		sql := "from app.find('" + q.in + "', '" + q.words + "', null, null, false)"
 		for range listRequests/10 + 1 {
 			ms, err := inTenant(ctx, app, c, "select id "+sql+" order by score desc limit 50")
 			if err != nil {

@@ -98,11 +98,12 @@ func lists(a *httpapi.API, d *db.DB) {
 				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Include books whose file is gone"`
 			}
 		}) (*httpapi.Page[Entry], error) {
-			where, args, err := Condition(in.Body.Condition, fields)
+			s, err := conditioned(in.Body.Condition, in.Body.Find())
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, d, all, scope{deleted: in.Body.IncludeDeleted, where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
+			s.deleted = in.Body.IncludeDeleted
+			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 }
 

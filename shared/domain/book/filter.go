@@ -103,9 +103,10 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	return sql, nil
 }
 
-// Condition compiles the condition of a filtered list. An invalid one is a BadRequest that names the place.
-func Condition(raw json.RawMessage, s filter.Schema) (where string, args []any, err error) {
-	where, args, err = filter.Compile(raw, s, 1)
+// Condition compiles the condition of a filtered list; its parameters begin at firstArg. An invalid one is a BadRequest
+// that names the place.
+func Condition(raw json.RawMessage, s filter.Schema, firstArg int) (where string, args []any, err error) {
+	where, args, err = filter.Compile(raw, s, firstArg)
 	var bad *filter.Error
 	if errors.As(err, &bad) {
 		field := "condition"

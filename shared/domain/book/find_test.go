@@ -44,3 +44,54 @@ func TestFullTextSearch(t *testing.T) {
 		t.Errorf("another tenant finds %v", got)
 	}
 }
+
+// A search stops at 20,000 titles: those of other series, other libraries and lost files do not count, and the title
+// itself is among them.
+func TestMoreIsFoundThanIsListed(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	comics, manga := library(t, s, s.One, "comics"), library(t, s, s.One, "manga")
+	many, _ := series(t, s, s.One, comics, "Many", 0)
+	few, books := series(t, s, s.One, manga, "Few", 2)
+	exec(t, s, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, analyzed)
+		select $1, gen_random_uuid(), $2, $3, n::text, 1, now(), 'cbz', 'Kit ' || n, 'Kit ' || n, 'kit ' || n, true from generate_series(1, 20001) n`, s.One, comics, many)
+	exec(t, s, "update book set search_title = 'it', title = 'It' where id = $1", books[0])
+	exec(t, s, "update book set search_title = 'it''s kit', title = 'It’s Kit' where id = $1", books[1])
+	exec(t, s, "analyze book")
+	for _, c := range []struct{ body, want string }{
+		{`{"fullTextSearch":"it"}`, "It"},
+		{`{"fullTextSearch":"IT’S"}`, "It’s Kit"},
+		{`{"fullTextSearch":"kit","condition":{"seriesId":{"operator":"is","value":"` + few.String() + `"}}}`, "It’s Kit"},
+		{`{"fullTextSearch":"kit","condition":{"allOf":[{"library_id":{"operator":"is","value":"` + manga.String() + `"}}]}}`, "It’s Kit"},
+	} {
+		if got, _ := titles(t, me.Do("POST", "/api/v1/books/list?pageSize=1", c.body)); fmt.Sprint(got) != "["+c.want+"]" {
+			t.Errorf("%s: %v, want %s", c.body, got, c.want)
+		}
+	}
+	if _, total := titles(t, me.Do("POST", "/api/v1/books/list?pageSize=1", `{"fullTextSearch":"it"}`)); total != 20_000 {
+		t.Errorf("20,003 titles match, %d are found", total)
+	}
+	exec(t, s, "update book set deleted_at = now() where series_id = $1", many)
+	if got, _ := titles(t, me.Do("POST", "/api/v1/books/list", `{"fullTextSearch":"kit"}`)); fmt.Sprint(got) != "[It’s Kit]" {
+		t.Errorf("among books whose file is gone: %v", got)
+	}
+}
+
+// The books of one series are in its order, however the series is named.
+func TestOrderOfASeriesByCondition(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	id, books := series(t, s, s.One, library(t, s, s.One, "comics"), "Series", 2)
+	exec(t, s, "update book set title = case when id = $1 then 'Z' else 'A' end, title_sort = case when id = $1 then 'Z' else 'A' end", books[0])
+	is := `{"seriesId":{"operator":"is","value":"` + id.String() + `"}}`
+	for _, condition := range []string{is, `{"allOf":[{"allOf":[` + is + `]}]}`} {
+		if got, _ := titles(t, me.Do("POST", "/api/v1/books/list", `{"condition":`+condition+`}`)); fmt.Sprint(got) != "[Z A]" {
+			t.Errorf("%s: %v", condition, got)
+		}
+	}
+	if got, _ := titles(t, me.Do("POST", "/api/v1/books/list", `{"condition":{"anyOf":[`+is+`]}}`)); fmt.Sprint(got) != "[A Z]" {
+		t.Errorf("by title: %v", got)
+	}
+}

@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/filter"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -69,6 +71,15 @@ type scope struct {
 	find            *string // the search text for titles, normalized by naming.Normalize
 }
 
+// conditioned returns the scope of a condition: its library and series are those that the condition requires.
+func conditioned(condition json.RawMessage, find *string) (scope, error) {
+	where, args, err := Condition(condition, fields, 1)
+	if err != nil {
+		return scope{}, err
+	}
+	return scope{library: filter.Required(condition, "libraryId"), series: filter.Required(condition, "seriesId"), where: where, args: args, find: find}, nil
+}
+
 // order returns the field to sort by (one of sortFields, or the search rank) and whether it is descending.
 func (s scope) order(by httpapi.Sorting) (field string, desc bool, err error) {
 	if s.find == nil {
@@ -111,9 +122,10 @@ func listBy(s scope, field string, desc bool) query {
 // found lists the search results: one index lookup per result, titles only.
 func found(s scope, field string, desc bool) query {
 	where, args := s.sql()
-	args = append(args, *s.find)
-	from := fmt.Sprintf(`from app.find('book', $%d) f cross join lateral (
-	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b`, len(args))
+	args = append(args, *s.find, s.library, s.series, s.deleted)
+	n := len(args)
+	from := fmt.Sprintf(`from app.find('book', $%d, $%d, $%d, $%d) f cross join lateral (
+	  select * from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b`, n-3, n-2, n-1, n)
 	join, order := few(field, desc)
 	return query{ids: "select b.id " + from + join + " where " + where + order, args: args, total: "select count(*) " + from + " where " + where, totalArgs: args}
 }

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -97,6 +98,7 @@ func (l *Listed) Page(limit, offset int) (string, []any) {
 func (l *Listed) Total() (string, []any) { return l.query.total, l.query.totalArgs }
 
 func (w ListQuery) scope() (scope, error) {
-	where, args, err := Condition(w.Condition, fields)
-	return scope{library: w.Library, series: w.Series, where: where, args: args, find: w.Find}, err
+	s, err := conditioned(w.Condition, w.Find)
+	s.library, s.series = cmp.Or(w.Library, s.library), cmp.Or(w.Series, s.series)
+	return s, err
 }

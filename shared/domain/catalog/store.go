@@ -193,12 +193,12 @@ func recent(ctx context.Context, d *db.DB, in input) (*feed, error) {
 func search(ctx context.Context, d *db.DB, sent, find string) (*feed, error) {
 	f := &feed{name: "search", title: "Search: " + sent, path: "/search", reads: true, found: true}
 	var b pgx.Batch
-	queueSeries(&b, &f.series, `select s.id from app.find('series', $1) f
+	queueSeries(&b, &f.series, `select s.id from app.find('series', $1, null, null, false) f
 		cross join lateral (select x.id, x.title_sort from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s
 		order by f.score desc, s.title_sort, s.id limit $2`, find, maxSize)
-	queueBooks(&b, &f.books, `select b.id from app.find('book', $1) f
-		cross join lateral (select x.id, x.title_sort, x.deleted_at from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b
-		where b.deleted_at is null order by f.score desc, b.title_sort, b.id limit $2`, find, maxSize)
+	queueBooks(&b, &f.books, `select b.id from app.find('book', $1, null, null, false) f
+		cross join lateral (select x.id, x.title_sort from book x where x.tenant_id = app.tenant() and x.id = f.id limit 1) b
+		order by f.score desc, b.title_sort, b.id limit $2`, find, maxSize)
 	if err := f.run(ctx, d, &b); err != nil {
 		return nil, err
 	}

@@ -108,11 +108,11 @@ func searches(a *httpapi.API, d *db.DB) {
 			book.FullInput
 			Body struct{ book.ListBody }
 		}) (*httpapi.Page[Entry], error) {
-			where, args, err := book.Condition(in.Body.Condition, fields)
+			s, err := conditioned(in.Body.Condition, in.Body.Find())
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, d, all, scope{where: where, args: args, find: in.Body.Find()}, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
 		})
 	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Search series by words of their title, best matches first unless sort is given", auth.SeriesRead),
 		func(ctx context.Context, in *struct {

@@ -33,7 +33,7 @@ func TestSearch(t *testing.T) {
 	me, foreign := s.User(t, "one", "reader"), s.User(t, "two", "reader")
 	comics, manga := newLibrary(t, s, s.One, "comics"), newLibrary(t, s, s.One, "manga")
 	for i, name := range []string{"Batman", "Batman: Year One", "All-Star Batman", "Detective Batmania", "Year of the Batman", "100% Wolf", "1000 Wolves",
-		"Under_score", "Underxscore", `Back\slash`, "Café"} {
+		"Under_score", "Underxscore", `Back\slash`, "Café", "A Batgirlia", "Hasty Batgirl: Ser", "Assassin's Fate", "Assassin’s Quest", "X-Men", "Xamen", "ＢＬＥＡＣＨ！", "ΟΔΥΣΣΕΥΣ", "Οδυσσευς"} {
 		newSeries(t, s, s.One, comics, name, i, 1)
 	}
 	newSeries(t, s, s.One, manga, "進撃の巨人", 1, 1)
@@ -56,6 +56,17 @@ func TestSearch(t *testing.T) {
 		"o":             {"100% Wolf", "1000 Wolves", "Batman: Year One", "Under_score", "Underxscore", "Year of the Batman"},
 		"batmna":        {},
 		"of the others": {},
+		"batgirl":       {"Hasty Batgirl: Ser", "A Batgirlia"},
+		"wolf 100%":     {"100% Wolf"},
+		"assassin’s":    {"Assassin's Fate", "Assassin’s Quest"},
+		"assassin's":    {"Assassin's Fate", "Assassin’s Quest"},
+		"x–men":         {"X-Men"},
+		"ＷＯＬＦ":          {"100% Wolf"},
+		"bleach!":       {"ＢＬＥＡＣＨ！"},
+		"ｂｌｅａｃｈ":        {"ＢＬＥＡＣＨ！"},
+		"οδυσσευς":      {"Οδυσσευς", "ΟΔΥΣΣΕΥΣ"},
+		"ΟΔΥΣΣΕΥΣ":      {"Οδυσσευς", "ΟΔΥΣΣΕΥΣ"},
+		"%s %I":         {},
 		"'; drop":       {},
 		"":              {},
 		" ":             {},
@@ -151,12 +162,13 @@ func TestFuzzySearch(t *testing.T) {
 	s := testkit.Serve(t, routes)
 	me := s.User(t, "one", "reader")
 	library := newLibrary(t, s, s.One, "comics")
-	for i, name := range []string{"Naruto", "The Sandman", "Sandmnn", "Watchmen"} {
+	for i, name := range []string{"Naruto", "The Sandman", "Sandmnn", "Watchmen", "Batman and Robin: Year One", "Year Batmen"} {
 		newSeries(t, s, s.One, library, name, i, 1)
 	}
 	exec(t, s, "insert into setting (tenant_id, key, value) values ($1, 'search.fuzzy.enabled', 'true'), ($2, 'search.fuzzy.enabled', 'false')", s.One, s.Two)
 	for query, want := range map[string][]string{
 		"sandmnn": {"Sandmnn", "The Sandman"}, "nartuo": {"Naruto"}, "sandman the": {"The Sandman", "Sandmnn"}, "zzz": {}, "watch": {"Watchmen"},
+		"year batman": {"Batman and Robin: Year One", "Year Batmen"},
 	} {
 		if got := find(t, me, query); !slices.Equal(got, want) {
 			t.Errorf("%q finds %q, want %q", query, got, want)
@@ -198,12 +210,12 @@ func TestSearchUsesTheIndex(t *testing.T) {
 	before, wholeBefore := scans()
 	for _, in := range []string{"series", "book"} {
 		var n int
-		if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find($2, 'series 77')", s.One, in).Scan(&n); err != nil || n == 0 {
+		if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find($2, 'series 77', null, null, false)", s.One, in).Scan(&n); err != nil || n == 0 {
 			t.Fatalf("%s: %d found, %v", in, n, err)
 		}
 	}
 	var n int
-	if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find('series', 'other')", s.One).Scan(&n); err != nil || n != 2000 {
+	if err := conn.QueryRow(ctx, "select count(*) from app.use_tenant($1), app.find('series', 'other', null, null, false)", s.One).Scan(&n); err != nil || n != 2000 {
 		t.Fatalf("by a word that all other titles have %d are found, %v", n, err)
 	}
 	after, whole := scans()

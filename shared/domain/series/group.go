@@ -24,11 +24,11 @@ func groups(a *httpapi.API, d *db.DB) {
 			httpapi.Paging
 			Body struct{ book.ListBody }
 		}) (*httpapi.Page[Group], error) {
-			where, args, err := book.Condition(in.Body.Condition, fields)
+			s, err := conditioned(in.Body.Condition, in.Body.Find())
 			if err != nil {
 				return nil, err
 			}
-			from, args := scope{where: where, args: args, find: in.Body.Find()}.from()
+			from, args := s.from()
 			all, err := db.List[Group](ctx, d, "select lower(left(s.title_sort, 1)) as name, count(*) as count "+from+" group by 1 order by 1", args...)
 			if err != nil {
 				return nil, err
@@ -43,7 +43,7 @@ func (s scope) from() (string, []any) {
 	if s.find == nil {
 		return "from series s where " + where, args
 	}
-	args = append(args, *s.find)
-	return fmt.Sprintf(`from app.find('series', $%d) f cross join lateral (
-	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s where `, len(args)) + where, args
+	args = append(args, *s.find, s.library)
+	return fmt.Sprintf(`from app.find('series', $%d, $%d, null, false) f cross join lateral (
+	  select * from series x where x.tenant_id = app.tenant() and x.id = f.id limit 1) s where `, len(args)-1, len(args)) + where, args
 }

@@ -3,6 +3,7 @@ package series
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/filter"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -146,6 +148,15 @@ type scope struct {
 	where   string // a compiled condition on s; its parameters come first
 	args    []any
 	find    *string // the search text for titles, normalized by naming.Normalize
+}
+
+// conditioned returns the scope of a condition: its library is the one that the condition requires.
+func conditioned(condition json.RawMessage, find *string) (scope, error) {
+	where, args, err := book.Condition(condition, fields, 1)
+	if err != nil {
+		return scope{}, err
+	}
+	return scope{library: filter.Required(condition, "libraryId"), where: where, args: args, find: find}, nil
 }
 
 // order returns the field to sort by (one of sortFields, or the search rank) and whether it is descending.

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ import (
 type ListQuery struct {
 	Library   *uuid.UUID      // limits the list to this library
 	Condition json.RawMessage // as POST /series/list takes it
+	Also      json.RawMessage // another condition that must hold, with limits of its own
 	Find      *string         // the search text for titles, normalized by naming.Normalize
 	Sort      httpapi.Sorting
 }
@@ -25,11 +27,21 @@ type Listed struct{ query query }
 
 // List returns the list that w describes; an invalid condition or order is a BadRequest.
 func List(w ListQuery) (*Listed, error) {
-	where, args, err := book.Condition(w.Condition, fields)
+	s, err := conditioned(w.Condition, w.Find)
 	if err != nil {
 		return nil, err
 	}
-	s := scope{library: w.Library, where: where, args: args, find: w.Find}
+	s.library = cmp.Or(w.Library, s.library)
+	where, args, err := book.Condition(w.Also, fields, len(s.args)+1)
+	if err != nil {
+		return nil, err
+	}
+	s.args = append(s.args, args...)
+	if s.where == "" {
+		s.where = where
+	} else if where != "" {
+		s.where += " and " + where
+	}
 	field, desc, err := s.order(w.Sort)
 	if err != nil {
 		return nil, err

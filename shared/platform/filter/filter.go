@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/cut"
 )
 
@@ -106,6 +108,30 @@ func Compile(raw json.RawMessage, s Schema, firstArg int) (where string, args []
 		return "", nil, err
 	}
 	return where, c.args, nil
+}
+
+// Required returns the id that a field of type UUID must have for a condition to hold: that of a leaf with the operator is
+// which is the valid condition itself or in its allOf. It returns nil if there is none.
+func Required(raw json.RawMessage, field string) *uuid.UUID {
+	var keys map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &keys)
+	for key, body := range keys {
+		switch Camel(key) {
+		case "allOf":
+			var nodes []json.RawMessage
+			_ = json.Unmarshal(body, &nodes)
+			for _, node := range nodes {
+				if id := Required(node, field); id != nil {
+					return id
+				}
+			}
+		case field:
+			if op, id, err := readLeaf(Field{Type: UUID}, body, ""); err == nil && op == "is" {
+				return new(id.(uuid.UUID))
+			}
+		}
+	}
+	return nil
 }
 
 type compiler struct {

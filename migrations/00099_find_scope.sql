@@ -1,0 +1,90 @@
+-- A search stops at 20,000 titles. It looks only where it is asked for, in a library or series and without books whose
+-- file is gone, so that others do not take the places. If it stops, titles that begin with the words are not left out.
+-- What people type differs from titles in typographic characters: these are found by their simple ones, and the reverse.
+
+-- +goose Up
+-- plain is a title in search form with ASCII characters for quotes, dashes and full-width ones, and without final sigma.
+-- Few titles have any: translate is slow. It is not strict, so that queries have it in line.
+-- +goose StatementBegin
+create function app.plain(p_title text) returns text language sql immutable parallel safe as $$
+  select case when octet_length(p_title) = length(p_title) or p_title !~ '[‘’‚‛ʼ′´“”„‟″‐‑‒–—―−ς！-～]' then p_title else pg_catalog.translate(p_title, '‘’‚‛ʼ′´“”„‟″‐‑‒–—―−ς０１２３４５６７８９ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ！＂＃＄％＆＇（）＊＋，－．／：；＜＝＞？＠［＼］＾＿｛｜｝～',
+    '''''''''''''''"""""-------σ0123456789abcdefghijklmnopqrstuvwxyz!"#$%&''()*+,-./:;<=>?@[\]^_{|}~') end
+$$;
+-- +goose StatementEnd
+
+-- find returns the titles that have all words of p_query, a text in search form, with a higher score for better ones:
+-- 4 and more for the title itself, 3 if it begins with the words, 2 if it has them as whole words, 1 if within others.
+-- p_series and p_deleted narrow books only. A function with two parameters (00076) is there for programs of before.
+-- +goose StatementBegin
+create function app.find(p_in text, p_query text, p_library uuid, p_series uuid, p_deleted boolean) returns table (id uuid, score real)
+language plpgsql stable rows 100 security definer set search_path = pg_catalog, public as $$
+declare
+  v_fuzzy constant boolean := coalesce((select s.value = 'true' from public.setting s
+    where s.tenant_id = app.tenant() and s.key = 'search.fuzzy.enabled'), false);
+  v_query constant text := app.plain(p_query);
+  v_of record;
+  v_wide boolean := p_query ~ '[！-～]'; -- also search for words in full-width characters
+  v_like text; -- what an index finds: letters and digits; any character for others, which have several forms
+  v_has text;
+  v_whole text;
+  v_one text;
+  v_found text;
+  v_best text;
+  v_score text;
+begin
+  perform set_config('pg_trgm.word_similarity_threshold', '0.4', true); -- two letters of six in each other's place
+  loop
+    v_found := null;
+    -- As constants, from which the planner tells what is rare.
+    select string_agg(case when any_of = wide or not v_wide then format('%%1$s like %L', '%%' || any_of || '%%')
+        else format('(%%1$s like %L or %%1$s like %L)', '%%' || any_of || '%%', '%%' || wide || '%%') end, ' and '),
+      string_agg(format('strpos(f.title, %L) > 0', w), ' and '),
+      string_agg(format('(strpos('' '' || f.title || '' '', %L) > 0 or f.title ~ %L)', ' ' || w || ' ', case when w ~ '^\w' then '\m' else '' end || regexp_replace(w, '(\W)', '\\\1', 'g')
+        || case when w ~ '\w$' then '\M' else '' end), ' and ')
+    into v_like, v_has, v_whole
+    from unnest(string_to_array(v_query, ' ')) w, regexp_replace(w, '[^[:alnum:]]|σ', '_', 'g') any_of,
+      translate(any_of, '0123456789abcdefghijklmnopqrstuvwxyz', '０１２３４５６７８９ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ') wide
+    where w <> '';
+    if v_has is null then
+      return;
+    end if;
+    for v_of in select * from (values
+        ('series', 'public.series', 't.id', 't.search_title', 't.id', 't.library_id'),
+        ('series', 'public.alternate_title', 't.series_id', 'coalesce(t.search_title, app.search_form(t.title))', 't.series_id',
+          '(select s.library_id from public.series s where s.tenant_id = t.tenant_id and s.id = t.series_id)'),
+        ('book', 'public.book', 't.id', 't.search_title', 't.series_id', 't.library_id')) v(kind, source, id, title, series, library) where v.kind = p_in
+    loop
+      v_one := format('select %s as id, app.plain(%s) as title from %s t where t.tenant_id = %L', v_of.id, v_of.title, v_of.source, app.tenant())
+        || coalesce(' and ' || v_of.library || ' = ' || quote_literal(p_library), '');
+      if p_in = 'book' then
+        v_one := v_one || coalesce(' and t.series_id = ' || quote_literal(p_series), '') || case when p_deleted then '' else ' and t.deleted_at is null' end;
+      end if;
+      if app.limited() then -- else what this user may not see would take the places of what the user may
+        v_one := v_one || ' and ' || app.visible(v_of.series);
+      end if;
+      if v_of.source <> 'public.alternate_title' then
+        v_best := v_one || format(' and %s like %L order by %1$s using ~<~ limit 20000', v_of.title, regexp_replace(p_query, '([\\%_])', '\\\1', 'g') || '%');
+      end if;
+      v_one := v_one || format(' and (%s %s)', format(v_like, v_of.title), case when v_fuzzy then format('or %L <%% %s', v_query, v_of.title) end);
+      v_found := concat_ws(' union all ', v_found, case when p_in = 'book' -- each kind has its index
+        then format('(%1$s and t.analyzed offset 0) union all (%1$s and not t.analyzed offset 0)', v_one)
+        else format('(%s offset 0)', v_one) end); -- which makes a title once, not for each comparison
+    end loop;
+    v_score := 'select f.id, (case when f.title = $1 then 4 when starts_with(f.title, $1) then 3 when ' || v_whole || ' then 2 when ' || v_has || ' then 1 else '
+      || case when v_fuzzy then '0.9 * word_similarity($1, f.title)' else '0' end || ' end + case when strpos(f.title, $1) > 0 then 0.5 else 0 end)::real as score from (';
+    v_has := ') f where ' || v_has || case when v_fuzzy then ' or $1 <% f.title' else '' end;
+    return query execute 'with found as materialized (' || v_score || v_found || v_has || ' limit 20000),
+      best as materialized (select * from (' || v_score || v_best || v_has || ') b where (select count(*) from found) = 20000)
+      select f.id, max(f.score) from (select * from best union all (select * from found where found.id not in (select best.id from best)) limit 20000) f
+      group by f.id' using v_query;
+    exit when found or v_wide or v_query !~ '[0-9a-z]';
+    v_wide := true; -- nothing has the words in usual characters
+  end loop;
+end $$;
+-- +goose StatementEnd
+revoke execute on function app.find(text, text, uuid, uuid, boolean) from public;
+grant execute on function app.find(text, text, uuid, uuid, boolean) to longbox_app, longbox_limited;
+
+-- +goose Down
+drop function app.find(text, text, uuid, uuid, boolean);
+drop function app.plain(text);
