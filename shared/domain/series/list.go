@@ -310,6 +310,9 @@ func inProgress(s scope, field string, desc bool) query {
 	      where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
 	    where p.tenant_id = app.tenant() and p.account_id = app.account() and not p.completed group by b.series_id) r
 	  where (select true from series s where ` + where + ` and s.id = r.series_id)`
+	const looked = ` cross join lateral (
+	  select x.id, x.title_sort, x.created_at, x.updated_at, x.year, x.book_count, x.file_size, x.path, x.page_count
+	  from series x where x.tenant_id = app.tenant() and x.id = l.id limit 1) s`
 	q := query{
 		ids:  "select r.series_id as id from " + from + " order by r.at desc, r.series_id",
 		args: args, total: "select count(*) from " + from, totalArgs: args,
@@ -317,11 +320,9 @@ func inProgress(s scope, field string, desc bool) query {
 	switch {
 	case field == "":
 	case ranks[field] != "":
-		q.ids = "select s.id from (" + q.ids + ") s" + byRank(ranks[field], desc) + ", s.id"
+		q.ids = "select s.id from (" + q.ids + ") l" + looked + byRank(ranks[field], desc) + ", s.title_sort, s.id"
 	default:
-		q.ids = "select s.id from (" + q.ids + `) l cross join lateral (
-		  select x.id, x.title_sort, x.created_at, x.updated_at, x.year, x.book_count, x.file_size, x.path, x.page_count
-		  from series x where x.tenant_id = app.tenant() and x.id = l.id limit 1) s` + orderBy(field, desc)
+		q.ids = "select s.id from (" + q.ids + ") l" + looked + orderBy(field, desc)
 	}
 	return q
 }
