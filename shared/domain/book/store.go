@@ -44,7 +44,7 @@ func HasTerm(owner, table string) string {
 // QueueTerms adds the select of the genres or tags (table) of a series or book (owner) to the batch.
 func QueueTerms(b *pgx.Batch, dst *[]Term, table, owner string, id uuid.UUID) {
 	db.All(b, dst, "select "+TermColumns(table)+" from "+owner+"_"+table+" l join "+table+" t on t.tenant_id = l.tenant_id and t.id = l."+table+`_id
-		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by lower(t.name), t.id", id)
+		where l.tenant_id = app.tenant() and l.`+owner+"_id = $1 order by t.name collate natural_order, t.id", id)
 }
 
 // QueueAllTerms asks for the genres or tags (table) of the series or books (owner) of the kept page. load has them by
@@ -60,7 +60,7 @@ func QueueAllTerms(b *pgx.Batch, owner, table string) (load func() map[uuid.UUID
 		    where x.tenant_id = app.tenant() and x.`+table+`_id = u.id) as series_count
 		  from (select distinct id from l) u cross join lateral (select t.name, t.created_at from `+table+` t
 		    where t.tenant_id = app.tenant() and t.id = u.id limit 1) t)
-		select l.owner_id, t.id, t.name, t.created_at, t.series_count from l join t on t.id = l.id order by lower(t.name), t.id`)
+		select l.owner_id, t.id, t.name, t.created_at, t.series_count from l join t on t.id = l.id order by t.name collate natural_order, t.id`)
 	return func() map[uuid.UUID][]Term {
 		out := map[uuid.UUID][]Term{}
 		for _, r := range rows {

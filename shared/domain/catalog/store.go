@@ -68,7 +68,7 @@ func allLibraries(ctx context.Context, d *db.DB, _ input) (*feed, error) {
 	f := &feed{name: "libraries", title: "Libraries", path: "/libraries"}
 	var b pgx.Batch
 	db.All(&b, &f.libraries, `select l.id, l.name, app.total('series', l.id) as series, l.updated_at from library l
-		where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
+		where l.tenant_id = app.tenant() order by l.name collate natural_order, l.id`)
 	return f, f.run(ctx, d, &b)
 }
 
@@ -117,7 +117,7 @@ func lists(k listKind) func(context.Context, *db.DB, input) (*feed, error) {
 		f := &feed{name: k.path[1:], title: k.name, path: k.path, paging: in.paging}
 		const from = " from collection c where c.tenant_id = app.tenant() and c.kind = $1"
 		var b pgx.Batch
-		db.All(&b, &f.lists, "select c.id, c.name, left(c.summary, "+maxSummary+") as summary, c.updated_at"+from+" order by lower(c.name), c.id limit $2 offset $3",
+		db.All(&b, &f.lists, "select c.id, c.name, left(c.summary, "+maxSummary+") as summary, c.updated_at"+from+" order by c.name collate natural_order, c.id limit $2 offset $3",
 			k.kind, in.paging.size, in.paging.offset())
 		db.Value(&b, &f.total, "select count(*)"+from, k.kind)
 		err := f.run(ctx, d, &b)

@@ -81,12 +81,12 @@ type patch struct {
 func (c ReadListChanges) patch() (patch, error) {
 	p := patch{setSummary: c.Summary.Set, summary: c.Summary.Value, ordered: c.Ordered.Value}
 	if c.Name.Set {
-		name := strings.TrimSpace(c.Name.Or(""))
-		switch {
+		name := c.Name.Or("")
+		switch valid := utf8.ValidString(name) && naming.Printable(&name); {
 		case name == "":
 			return p, errNoName
-		case utf8.RuneCountInString(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, naming.Hidden):
-			return p, fault.Invalid("name", "must be at most 200 characters, without control characters or characters that change the direction of text")
+		case !valid || utf8.RuneCountInString(name) > 200:
+			return p, fault.Invalid("name", "must be at most 200 characters, with a visible one, without control characters or characters that change the direction of text")
 		}
 		p.name = &name
 	}

@@ -325,8 +325,11 @@ func TestNames(t *testing.T) {
 		if m := other.Do("GET", at, nil).Want(200).Map(); m["name"] != "Best of All" || m["summary"] != "S" || m["ordered"] != true || m[k.count] != 0.0 {
 			t.Errorf("made: %v", m)
 		}
-		create(t, me, k, `{"name":"another"}`)
-		for _, c := range []struct{ method, path, body string }{{"POST", k.path, `{"name":"best OF all"}`}, {"PATCH", at, `{"name":"Another"}`}} {
+		for _, name := range []string{"another", "Another 10", "Another 2", "Zürich", "Éditions"} {
+			create(t, me, k, `{"name":"`+name+`"}`)
+		}
+		for _, c := range []struct{ method, path, body string }{{"POST", k.path, `{"name":"best OF all"}`}, {"PATCH", at, `{"name":"Another"}`},
+			{"POST", k.path, `{"name":"E\u0301ditions"}`}} {
 			if m := me.Do(c.method, c.path, c.body).Want(409).Map(); m["details"].([]any)[0].(map[string]any)["field"] != "name" {
 				t.Errorf("%s %s: %v", c.method, c.path, m)
 			}
@@ -334,11 +337,11 @@ func TestNames(t *testing.T) {
 		if m := me.Do("PATCH", at, `{"summary":null,"name":"BEST of all"}`).Want(200).Map(); m["summary"] != nil || m["name"] != "BEST of all" || m["ordered"] != true {
 			t.Errorf("changed: %v", m)
 		}
-		for _, body := range []string{`{}`, `{"name":" "}`, `{"name":null}`, `{"name":"a\u202eb"}`, `{"name":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x","summary":"\u0000"}`} {
+		for _, body := range []string{`{}`, `{"name":" "}`, `{"name":null}`, `{"name":"a\u202eb"}`, `{"name":"\u200b"}`, `{"name":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x","summary":"\u0000"}`} {
 			me.Do("POST", k.path, body).Want(400)
 		}
 		var page struct{ Data []struct{ Name string } }
-		if reader.Do("GET", k.path, nil).Want(200).JSON(&page); fmt.Sprint(page.Data) != "[{another} {BEST of all}]" {
+		if reader.Do("GET", k.path, nil).Want(200).JSON(&page); fmt.Sprint(page.Data) != "[{another} {Another 2} {Another 10} {BEST of all} {Éditions} {Zürich}]" {
 			t.Errorf("all by name: %v", page.Data)
 		}
 		other := kinds[0].path

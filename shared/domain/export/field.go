@@ -74,7 +74,7 @@ const (
 
 // of is SQL for a list of what belongs to the series s, sorted ignoring case as in other lists.
 func of(column, from string) string {
-	return array("select " + column + " as v from " + from + " where x.tenant_id = app.tenant() and x.series_id = s.id order by lower(" + column + "), v")
+	return array("select " + column + " as v from " + from + " where x.tenant_id = app.tenant() and x.series_id = s.id order by " + column + " collate natural_order")
 }
 
 // seriesFields are the fields of series s in library l.

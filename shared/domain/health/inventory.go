@@ -45,7 +45,7 @@ func count(ctx context.Context, d *db.DB) (*Inventory, error) {
 	out := Inventory{Libraries: []Library{}}
 	db.All(&b, &rows, `select l.id, l.name, app.total('series', l.id) as series, app.total('books', l.id) as books,
 		  app.total('bytes', l.id) as bytes, app.total('pages', l.id) as pages
-		from library l where l.tenant_id = app.tenant() order by lower(l.name), l.id`)
+		from library l where l.tenant_id = app.tenant() order by l.name collate natural_order, l.id`)
 	db.Value(&b, &out.UserCount, "select count(*) from account where tenant_id = app.tenant()")
 	db.Value(&b, &out.DatabaseSize, "select case when not app.limited() and app.alone() then pg_database_size(current_database()) end")
 	if err := d.Run(ctx, &b); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/collection"
@@ -90,7 +91,7 @@ func (k kind) all() string {
 
 // rows selects a page of the lists that match where, each with at most $1 members.
 func (k kind) rows(where, limits string) string {
-	const order = " order by c.id <> '" + wantedID + "', lower(c.name), c.id"
+	const order = " order by c.id <> '" + wantedID + "', c.name collate natural_order, c.id"
 	return "with page as materialized (select * from " + k.all() + " where " + where + order + limits + `)
 		select c.*, case when c.id = '` + wantedID + "' then array(select w." + k.column + "::text" + k.wanted + wantedOrder + " limit $1) else array(select m." + k.column +
 		`::text from collection_member m where m.tenant_id = app.tenant() and m.collection_id = nullif(c.id, '` + wantedID + "')::uuid and " + k.there +
@@ -140,7 +141,7 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 			var b pgx.Batch
 			var rows []namedRow
 			var total int64
-			search := strings.ToLower(in.Search)
+			search := strings.ToLower(norm.NFC.String(in.Search))
 			db.All(&b, &rows, k.rows("($2 = '' or strpos(lower(c.name), $2) > 0)", " limit $3 offset $4"), min(maxMembers, maxAllMembers/in.limit()), search, in.limit(), in.offset())
 			db.Value(&b, &total, "select count(*) from "+k.all()+" where ($1 = '' or strpos(lower(c.name), $1) > 0)", search)
 			if err := d.Run(ctx, &b); err != nil {

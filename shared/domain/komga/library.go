@@ -79,7 +79,7 @@ func libraries(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, _ *At) (*[]Library, error) {
 			var b pgx.Batch
 			var rows []libraryRow
-			db.All(&b, &rows, librarySQL+" order by lower(name), id")
+			db.All(&b, &rows, librarySQL+" order by name collate natural_order, id")
 			if err := d.Run(ctx, &b); err != nil {
 				return nil, err
 			}

@@ -246,7 +246,7 @@ func people(list string) string {
 // terms is SQL for the genres or tags (table) of a series or book (owner).
 func terms(owner, table, id string) string {
 	return `array(select t.name from ` + owner + `_` + table + ` x join ` + table + ` t on t.tenant_id = x.tenant_id and t.id = x.` + table + `_id
-		where x.tenant_id = app.tenant() and x.` + owner + `_id = ` + id + ` order by lower(t.name))`
+		where x.tenant_id = app.tenant() and x.` + owner + `_id = ` + id + ` order by t.name collate natural_order)`
 }
 
 // seriesSQL selects the series with the given ids, one index lookup each; summary is the length of summaries.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -62,12 +63,12 @@ func values(a *httpapi.API, d *db.DB) {
 
 // usedSQL selects the names of genres or tags (table) that are used by series or books (owner).
 func usedSQL(owner, table string) string {
-	return "select t.name from " + table + " t where t.tenant_id = app.tenant() and " + book.HasTerm(owner, table) + " order by lower(t.name)"
+	return "select t.name from " + table + " t where t.tenant_id = app.tenant() and " + book.HasTerm(owner, table) + " order by t.name collate natural_order"
 }
 
 // ofSeriesSQL selects the distinct values of a column of series.
 func ofSeriesSQL(column string) string {
-	return `select v from (select distinct ` + column + ` as v from series where tenant_id = app.tenant() and ` + column + ` <> '') s order by lower(v), v`
+	return `select v from (select distinct ` + column + ` as v from series where tenant_id = app.tenant() and ` + column + ` <> '') s order by v collate natural_order`
 }
 
 // AuthorFilter filters a list of authors.
@@ -93,7 +94,7 @@ func authors(ctx context.Context, d *db.DB, f AuthorFilter) ([]Author, error) {
 		  cross join lateral jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a
 		  where s.tenant_id = app.tenant() and ($3::uuid[] is null or s.library_id = any($3))) a
 		where name <> '' and ($1 = '' or strpos(lower(name), $1) > 0) and ($2 = '' or role = $2)
-		order by lower(name), name, role limit `+maxValues, strings.ToLower(f.Search), role, libraries)
+		order by name collate natural_order, role limit `+maxValues, strings.ToLower(norm.NFC.String(f.Search)), role, libraries)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Library, int64, e
 	var b pgx.Batch
 	var rows []row
 	var total int64
-	db.All(&b, &rows, "select "+columns+from+" order by lower(l.name), l.id limit $1 offset $2", limit, offset)
+	db.All(&b, &rows, "select "+columns+from+" order by l.name collate natural_order, l.id limit $1 offset $2", limit, offset)
 	db.Value(&b, &total, "select count(*) from library where tenant_id = app.tenant()")
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err

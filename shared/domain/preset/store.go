@@ -25,7 +25,7 @@ func list(ctx context.Context, d *db.DB, scope, target string, library *uuid.UUI
 	var b pgx.Batch
 	var page []Preset
 	var total int64
-	db.All(&b, &page, "select "+columns+these+" order by lower(p.name), p.id limit $4 offset $5", scope, target, library, limit, offset)
+	db.All(&b, &page, "select "+columns+these+" order by p.name collate natural_order, p.id limit $4 offset $5", scope, target, library, limit, offset)
 	db.Value(&b, &total, "select count(*)"+these, scope, target, library)
 	return page, total, d.Run(ctx, &b)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
@@ -91,7 +93,7 @@ func (in TermsInput) narrow(s scope) (scope, error) {
 	var having, number []string
 	for _, t := range []struct{ field, table, list string }{{"genres", "genre", in.Genres}, {"tags", "tag", in.Tags}} {
 		var names []string
-		for name := range strings.SplitSeq(t.list, ",") {
+		for name := range strings.SplitSeq(norm.NFC.String(t.list), ",") {
 			if name = strings.TrimSpace(name); name != "" {
 				names = append(names, name)
 			}

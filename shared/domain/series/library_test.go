@@ -96,6 +96,7 @@ func TestGenresAndTags(t *testing.T) {
 		{"?genres=action,Drama", "B,C", "B", 2},
 		{"?genres=%20drama%20,,ACTION,Action,Drama", "B,C", "B", 2},
 		{"?genres=%C3%A9MIGR%C3%89%20tales", "C", "", 1},
+		{"?genres=e%CC%81migr%C3%A9%20tales", "C", "", 1}, // accents apart
 		{"?genres=action,none", "", "", 0},
 		{"?genres=act", "", "", 0},
 		{"?genres=100%25", "A", "A", 1},

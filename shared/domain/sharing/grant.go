@@ -69,7 +69,7 @@ func (w grantee) queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 // queue adds the select of an owner's grants to a batch.
 func (w grantee) queue(b *pgx.Batch, dst *[]UserGrant, id uuid.UUID) {
 	db.All(b, dst, "select "+grantColumns+` from sharing_grant g join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
-		where g.tenant_id = app.tenant() and g.`+w.column+" = $1 order by lower(t.name)", id)
+		where g.tenant_id = app.tenant() and g.`+w.column+" = $1 order by t.name collate natural_order", id)
 }
 
 // grant allows or denies an owner a tag, replacing an earlier grant.
@@ -142,7 +142,7 @@ func effectiveGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*EffectiveG
 		left join access_group n on n.tenant_id = g.tenant_id and n.id = g.group_id
 		where g.tenant_id = app.tenant() and (g.account_id = $1
 		  or g.group_id in (select m.group_id from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1))
-		order by lower(t.name), t.id, g.mode desc, g.group_id is not null, lower(n.name)`, user)
+		order by t.name collate natural_order, t.id, g.mode desc, g.group_id is not null, n.name collate natural_order`, user)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

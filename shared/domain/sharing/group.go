@@ -59,7 +59,7 @@ func groupsOf(ctx context.Context, d *db.DB, user uuid.UUID) ([]GroupSummary, er
 	var out []GroupSummary
 	users.queueExists(&b, &exists, user)
 	db.All(&b, &out, `select n.id, n.name, n.description from access_group n join access_group_member m on m.tenant_id = n.tenant_id and m.group_id = n.id
-		where n.tenant_id = app.tenant() and m.account_id = $1 order by lower(n.name)`, user)
+		where n.tenant_id = app.tenant() and m.account_id = $1 order by n.name collate natural_order`, user)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}

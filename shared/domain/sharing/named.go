@@ -68,7 +68,7 @@ func (k named[T]) list(ctx context.Context, d *db.DB, limit, offset int) ([]T, i
 	var b pgx.Batch
 	var page []T
 	var total int64
-	db.All(&b, &page, "select "+k.columns+" from "+k.table+" n where n.tenant_id = app.tenant() order by lower(n.name), n.id limit $1 offset $2", limit, offset)
+	db.All(&b, &page, "select "+k.columns+" from "+k.table+" n where n.tenant_id = app.tenant() order by n.name collate natural_order, n.id limit $1 offset $2", limit, offset)
 	db.Value(&b, &total, "select count(*) from "+k.table+" where tenant_id = app.tenant()")
 	return page, total, d.Run(ctx, &b)
 }

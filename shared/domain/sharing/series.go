@@ -15,7 +15,7 @@ import (
 
 func queueSeriesTags(b *pgx.Batch, dst *[]TagSummary, series uuid.UUID) {
 	db.All(b, dst, `select t.id, t.name, t.description from series_sharing_tag x join sharing_tag t on t.tenant_id = x.tenant_id and t.id = x.sharing_tag_id
-		where x.tenant_id = app.tenant() and x.series_id = $1 order by lower(t.name)`, series)
+		where x.tenant_id = app.tenant() and x.series_id = $1 order by t.name collate natural_order`, series)
 }
 
 // queueLibrary reads the library of a series and locks the series until the end of the transaction; dst is nil if there

@@ -124,7 +124,7 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Ter
 	var b pgx.Batch
 	var page []book.Term
 	var total int64
-	db.All(&b, &page, "select "+book.TermColumns(k.table)+used+" order by lower(t.name), t.id limit $1 offset $2", limit, offset)
+	db.All(&b, &page, "select "+book.TermColumns(k.table)+used+" order by t.name collate natural_order, t.id limit $1 offset $2", limit, offset)
 	db.Value(&b, &total, "select count(*)"+used)
 	return page, total, d.Run(ctx, &b)
 }

@@ -54,7 +54,7 @@ func (b *book) queue(id uuid.UUID) *pgx.Batch {
 		(m.metadata ->> 'year')::integer as year, (m.metadata ->> 'month')::integer as month, (m.metadata ->> 'day')::integer as day,
 		coalesce(nullif(m.metadata -> 'authors', 'null'), '[]') as authors,
 		array(select g.name from book_genre x join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id
-		  where x.tenant_id = app.tenant() and x.book_id = b.id order by lower(g.name)) as genres, b.updated_at,
+		  where x.tenant_id = app.tenant() and x.book_id = b.id order by g.name collate natural_order) as genres, b.updated_at,
 		coalesce(p.widths, '{}') as widths, coalesce(p.heights, '{}') as heights
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id
