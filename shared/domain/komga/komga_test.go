@@ -708,6 +708,23 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, titles)
 		}
 	}
+	// A condition may have eight levels, whatever else is asked for. Accents may be apart from their letters.
+	s.DB.Exec(t, "update collection set condition = $2 where id = $1", old,
+		strings.Repeat(`{"allOf":[`, 7)+`{"year":{"operator":"lt","value":2001}}`+strings.Repeat(`]}`, 7))
+	s.DB.Exec(t, "update collection set name = 'Zoé' where id = $1", zoo)
+	s.DB.Exec(t, `update series set authors = '[{"name":"Zoé","role":"writer"}]' where id = $1`, able)
+	for path, titles := range map[string]string{"/v1/collections/" + old + "/series?sort=metadata.titleSort,asc": "Able", "/v1/collections/" + old + "/series?search=baker": "",
+		"/v1/series?collection_id=" + old + "&status=ENDED": "Able", "/v1/series?collection_id=x": ""} {
+		if got := list(t, me, "GET", path, nil).titles(); got != titles {
+			t.Errorf("%s: %s, want %s", path, got, titles)
+		}
+	}
+	for _, path := range []string{"/v1/collections?search=ZOE%CC%81", "/v2/authors?search=zoe%CC%81"} {
+		if p := list(t, me, "GET", path, nil); p.TotalElements != 1 {
+			t.Errorf("%s: %d", path, p.TotalElements)
+		}
+	}
+	s.DB.Exec(t, "update collection set name = 'Zoo' where id = $1", zoo)
 	for path, names := range map[string]string{"/v1/series/" + able.String() + "/collections": "[{Zoo}]", "/v1/books/" + books[0].String() + "/readlists": "[{Best}]",
 		"/v1/books/" + books[2].String() + "/readlists": "[]"} {
 		var got []struct{ Name string }

@@ -191,7 +191,12 @@ func (f SeriesFilter) wanted(tree json.RawMessage, automatic map[string]json.Raw
 	}
 	parts := slices.Concat(oneOf("libraryId", libraries), oneOf("readStatus", lower(f.ReadStatus)), oneStatus(f.Status),
 		oneOf("publisher", f.Publisher), oneOf("language", f.Language), oneOf("genre", f.Genre),
-		oneOf("tag", f.Tag), oneOf("author", names(f.Author)), members("collectionId", f.CollectionID, automatic))
+		oneOf("tag", f.Tag), oneOf("author", names(f.Author)))
+	if len(f.CollectionID) == 1 && automatic[f.CollectionID[0]] != nil {
+		w.Also = automatic[f.CollectionID[0]]
+	} else {
+		parts = append(parts, members("collectionId", f.CollectionID, automatic)...)
+	}
 	if f.Deleted || f.Oneshot {
 		parts = append(parts, never)
 	}
