@@ -59,6 +59,9 @@ const cleanEvery = time.Hour
 // measureFor limits the time for measuring tenants in one round, to a third of an invocation.
 const measureFor = 20 * time.Second
 
+// forgetFor limits the time for deleting old tasks in one round.
+const forgetFor = 20 * time.Second
+
 // fillFor limits the time of each backfill in one round. Backfills run after the upgrade that added them.
 const fillFor = 5 * time.Second
 
@@ -141,7 +144,7 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 		return err
 	}
 	s.cleaned = now
-	_, forget := task.Forget(ctx, s.system)
+	_, forget := task.Forget(ctx, s.system, forgetFor)
 	_, figures := metric.Forget(ctx, s.system)
 	_, tokens := account.ForgetTokens(ctx, s.system)
 	_, signIns := oidc.Forget(ctx, s.system)

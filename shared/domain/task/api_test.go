@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -340,7 +341,7 @@ func TestLastScanIsKept(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	kept()
-	if _, err := task.Forget(t.Context(), s.DB.System); err != nil {
+	if _, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	kept()
@@ -357,7 +358,7 @@ func TestLastWholeScanIsKept(t *testing.T) {
 	}
 	exec(t, s, "update task set status = 'completed', completed_at = now() - interval '99 days' where tenant_id = $1", s.One)
 	exec(t, s, "update task set status = 'failed' where id = $1", ids[3])
-	if n, err := task.Forget(t.Context(), s.DB.System); err != nil || n != 3 {
+	if n, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil || n != 3 {
 		t.Errorf("%d are forgotten, %v", n, err)
 	}
 	c := s.User(t, "one", "maintainer")

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
@@ -139,8 +140,33 @@ const notLast = ` and (t.type <> 'scan_library' or t.library_id is null or exist
 	  where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id
 	    and n.status = 'completed' and coalesce(n.params ->> 'path', '') = '')))`
 
-// purge deletes the tasks that ended at least that many days ago.
-func purge(ctx context.Context, d *db.DB, days int) (int64, error) {
-	return db.Exec(ctx, d, "delete from task t where t.tenant_id = app.tenant() and t.completed_at <= now() - $1::interval"+notLast,
-		time.Duration(days)*24*time.Hour)
+// purgeTime limits a request to delete ended tasks.
+const purgeTime = 20 * time.Second
+
+var errManyTasks = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
+	Message: "There are too many tasks to delete in one request; send it again to continue"}
+
+// purge deletes the tasks that ended at least that many days ago, in steps. Those that are locked stay.
+func purge(ctx context.Context, d *db.DB, days int) (deleted int64, err error) {
+	return purgeIn(ctx, d, days, deleteStep, time.Now().Add(purgeTime))
+}
+
+func purgeIn(ctx context.Context, d *db.DB, days int, step int64, end time.Time) (deleted int64, err error) {
+	for {
+		var b pgx.Batch
+		var n int64
+		db.NoStatementTimeout(&b)
+		db.Affected(&b, &n, `delete from task where tenant_id = app.tenant() and id = any(array(select t.id from task t
+			where t.tenant_id = app.tenant() and t.completed_at <= now() - $1::interval`+notLast+` limit $2 for update of t skip locked))`,
+			time.Duration(days)*24*time.Hour, step)
+		if err := d.Run(ctx, &b); err != nil {
+			return 0, err
+		}
+		if deleted += n; n < step {
+			return deleted, nil
+		}
+		if time.Now().After(end) {
+			return 0, errManyTasks
+		}
+	}
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,6 +14,12 @@ import (
 
 // rescued is the error that a task shows if its worker has died.
 const rescued = "The worker stopped responding while it ran the task"
+
+// orphanSQL ends the children of cancelled tasks. It finds the open children in the index task_open_child.
+const orphanSQL = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
+	from (select c.tenant_id, c.id from task c join task p on p.tenant_id = c.tenant_id and p.id = c.parent_id
+	      where p.status = 'cancelled' and c.status in ('pending', 'running') and c.parent_id is not null for update of c skip locked) orphan
+	where t.tenant_id = orphan.tenant_id and t.id = orphan.id`
 
 // Rescue takes back tasks whose worker has died: to pending while attempts are left, else failed. It also ends the
 // children of cancelled parents. It returns how many changed. Rows that are locked are left for the next round: waiting
@@ -30,11 +37,7 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	if err != nil {
 		return 0, fmt.Errorf("rescue tasks: %w", err)
 	}
-	orphans, err := system.Pool().Exec(ctx, `
-		update task t set status = 'cancelled', completed_at = now(), lease_until = null
-		from (select c.tenant_id, c.id from task c join task p on p.tenant_id = c.tenant_id and p.id = c.parent_id
-		      where p.status = 'cancelled' and c.status in ('pending', 'running') for update of c skip locked) orphan
-		where t.tenant_id = orphan.tenant_id and t.id = orphan.id`)
+	orphans, err := system.Pool().Exec(ctx, orphanSQL)
 	if err != nil {
 		return 0, fmt.Errorf("end children of cancelled tasks: %w", err)
 	}
@@ -80,13 +83,32 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	return int64(len(changed)), nil
 }
 
-// Forget deletes tasks that ended before the retention period. The scheduler calls it.
-func Forget(ctx context.Context, system *db.DB) (int64, error) {
-	tag, err := system.Pool().Exec(ctx, `
-		delete from task t where t.completed_at < now() - interval '1 day' * coalesce(
-		  (select s.value::integer from setting s where s.tenant_id = t.tenant_id and s.key = '`+setting.TaskRetentionDays+`'), $1::integer)`+notLast, setting.Default(setting.TaskRetentionDays))
-	if err != nil {
-		return 0, fmt.Errorf("delete old tasks: %w", err)
+// deleteStep is the number of ended tasks per delete.
+const deleteStep = 5000
+
+// forgetSQL deletes up to $2 tasks that ended before the retention period of their tenant, which is $1 days unless set.
+// max(since) bounds the range of the index task_finished.
+const forgetSQL = `with kept as materialized (select n.id, now() - interval '1 day' * coalesce(s.value::integer, $1::integer) as since
+		from tenant n left join setting s on s.tenant_id = n.id and s.key = '` + setting.TaskRetentionDays + `')
+	delete from task where ctid = any(array(select t.ctid from task t join kept k on k.id = t.tenant_id and t.completed_at < k.since
+		where t.completed_at < (select max(since) from kept)` + notLast + ` limit $2 for update of t skip locked))`
+
+// Forget deletes tasks that ended before the retention period, in steps, for about the given time; the next call
+// continues. It returns their number. The scheduler calls it.
+func Forget(ctx context.Context, system *db.DB, within time.Duration) (int64, error) {
+	return forget(ctx, system, deleteStep, within)
+}
+
+func forget(ctx context.Context, system *db.DB, step int64, within time.Duration) (deleted int64, err error) {
+	end := time.Now().Add(within)
+	for {
+		tag, err := system.Pool().Exec(ctx, forgetSQL, setting.Default(setting.TaskRetentionDays), step)
+		if err != nil {
+			return deleted, fmt.Errorf("delete old tasks: %w", err)
+		}
+		deleted += tag.RowsAffected()
+		if tag.RowsAffected() < step || time.Now().After(end) {
+			return deleted, nil
+		}
 	}
-	return tag.RowsAffected(), nil
 }

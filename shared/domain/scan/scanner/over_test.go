@@ -501,7 +501,7 @@ func TestMovedOverLongAfterTheLastScan(t *testing.T) {
 	r.scans(r.b)
 	r.library = r.a
 	r.scanWith(scan.Params{Mode: scan.Normal, Path: "Other"})
-	if _, err := task.Forget(t.Context(), r.db.System); err != nil {
+	if _, err := task.Forget(t.Context(), r.db.System, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r.scans(r.a)
