@@ -105,13 +105,14 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 		return err
 	}
 	end := time.Now().Add(removeTime)
-	moved, err := leave(ctx, d, id, end)
+	moved, err := leave(ctx, d, id, examineBooks, end)
 	happened := follow.Events(moved)
 	if follow.Again(moved) {
 		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
-	if err != nil {
-		tell(ctx, happened...)
+	if err != nil { // the library is inactive
+		bump(ctx, httpapi.TenantOf(ctx).ID)
+		tell(ctx, append(happened, events.LibraryUpdated(id))...)
 		return err
 	}
 	tasks, found, err := remove(ctx, d, id, removeBooks, end)

@@ -17,6 +17,12 @@ func Remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, patience tim
 
 // Leave hands over what must survive a library.
 func Leave(ctx context.Context, d *db.DB, id uuid.UUID, patience time.Duration) error {
-	_, err := leave(ctx, d, id, time.Now().Add(patience))
+	_, err := leave(ctx, d, id, examineBooks, time.Now().Add(patience))
+	return err
+}
+
+// LeaveIn is Leave, which examines that many books per step.
+func LeaveIn(ctx context.Context, d *db.DB, id uuid.UUID, examine int, patience time.Duration) error {
+	_, err := leave(ctx, d, id, examine, time.Now().Add(patience))
 	return err
 }

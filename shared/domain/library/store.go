@@ -227,9 +227,9 @@ type cancelled struct {
 	Total       int64      `db:"progress_total"`
 }
 
-// The number of books deleted per transaction, far within DATABASE_TIMEOUT, and the time per request.
+// removeBooks is the number of rows that a deletion starts with, and removeTime the time per request.
 const (
-	removeBooks = 5000
+	removeBooks = 200
 	removeTime  = 20 * time.Second
 )
 
@@ -237,11 +237,17 @@ var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
 	Message: "The library is too large to delete in one request; delete it again to continue"}
 
 // remove deletes a library with everything in it; found is false if there is none. A large library is deleted in
-// several transactions. If it stops in between, by an error or at end, the library stays inactive and the next call
-// continues. It returns the tasks that were cancelled, also if there is an error.
-func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Time) (tasks []cancelled, found bool, err error) {
+// several transactions, which start with that many rows. If it stops in between, by an error or at end, the library
+// stays inactive and the next call continues. It returns the tasks that were cancelled, also if there is an error.
+func remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time) (tasks []cancelled, found bool, err error) {
+	steps := db.Steps{Size: rows}
 	for {
-		ended, left, deleted, err := removePart(ctx, d, id, books)
+		var ended []cancelled
+		var left, deleted bool
+		err := steps.Next(func(rows int, limit time.Duration) (err error) {
+			ended, left, deleted, err = removePart(ctx, d, id, rows, limit)
+			return err
+		})
 		tasks, found = append(tasks, ended...), found || left || deleted
 		if err != nil || !left {
 			return tasks, found, err
@@ -252,16 +258,18 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, books int, end time.Tim
 	}
 }
 
-// removePart cancels the library's unfinished tasks and deletes up to that many books; if none are left, it deletes the
-// library itself. It locks tasks first and children before parents, as workers do. A library that remains is inactive:
+// removePart cancels the library's unfinished tasks and deletes up to that many books, or series if no books are left;
+// if neither are left, it deletes the library itself. What readers have of the books and series goes too, which may be
+// very much. It locks tasks first and children before parents, as workers do. A library that remains is inactive:
 // only a person can start a scan of it, which the next part cancels.
-func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks []cancelled, left, deleted bool, err error) {
+func removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, limit time.Duration) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `
 	const ended = ` returning t.*)
 		select t.id, t.type, t.series_id, t.book_id, t.started_at, t.completed_at, coalesce(c.files_total, t.progress_total) as progress_total,
 		  coalesce(c.files_processed, t.progress_current) as progress_current
 		from t left join scan c on c.tenant_id = t.tenant_id and c.id = t.id`
+	const books, series = "select id from book where tenant_id = app.tenant() and library_id = $1", "select id from series where tenant_id = app.tenant() and library_id = $1"
 	var b pgx.Batch
 	var children []cancelled
 	// Listeners know only started ones.
@@ -271,11 +279,10 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, books int) (tasks [
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue("select from library_count where tenant_id = app.tenant() and library_id = $1 for update", id)
-	db.NoStatementTimeout(&b) // a large library takes long
-	b.Queue(`delete from book where tenant_id = app.tenant() and id = any(array(
-		select id from book where tenant_id = app.tenant() and library_id = $1 order by key limit $2))`, id, books)
-	db.Value(&b, &deleted, `delete from library where tenant_id = app.tenant() and id = $1
-		and not exists (select from book where tenant_id = app.tenant() and library_id = $1) returning true`, id)
+	db.StatementTimeout(&b, limit)
+	b.Queue("delete from book where tenant_id = app.tenant() and id = any(array("+books+" order by key limit $2))", id, rows)
+	b.Queue("delete from series where tenant_id = app.tenant() and not exists ("+books+") and id = any(array("+series+" limit $2))", id, rows)
+	db.Value(&b, &deleted, "delete from library where tenant_id = app.tenant() and id = $1 and not exists ("+books+") and not exists ("+series+") returning true", id)
 	db.Value(&b, &left, "update library set is_active = false, updated_at = now() where tenant_id = app.tenant() and id = $1 returning true", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, false, false, err

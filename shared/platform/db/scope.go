@@ -1,6 +1,9 @@
 package db
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
@@ -47,4 +50,9 @@ func (a Acting) Enter(b *pgx.Batch) {
 
 // NoStatementTimeout lifts the time limit for a statement of a request (app.enter) from the rest of the transaction.
 // DATABASE_TIMEOUT still bounds all of it.
-func NoStatementTimeout(b *pgx.Batch) { b.Queue("select set_config('statement_timeout', '0', true)") }
+func NoStatementTimeout(b *pgx.Batch) { StatementTimeout(b, 0) }
+
+// StatementTimeout sets the time limit for each statement of the rest of the transaction; zero is none.
+func StatementTimeout(b *pgx.Batch, limit time.Duration) {
+	b.Queue("select set_config('statement_timeout', $1, true)", strconv.FormatInt(limit.Milliseconds(), 10))
+}

@@ -1,0 +1,10 @@
+-- Long work that may stop at any time goes on where it was.
+
+-- +goose Up
+set local lock_timeout = '5s';
+-- The deletion of a library has looked, up to this key, for books whose files are in other libraries; it looks from the
+-- start again where it last did so some time ago.
+alter table library add column left_key text not null default '', add column left_at timestamptz;
+
+-- +goose Down
+alter table library drop column left_key, drop column left_at;
