@@ -1,7 +1,9 @@
 package tenant_test
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -66,4 +68,54 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: %d tenants with %d bytes", before, n, bytes)
 		}
 	}
+}
+
+// A measurement that is stopped goes on where it was: nothing is listed twice, and what was added since its start counts.
+func TestMeasurementThatIsStopped(t *testing.T) {
+	t.Parallel()
+	d, s := testkit.DB(t), testkit.StartS3(t)
+	media := s.Config.Media()
+	id := d.Tenant(t, "one")
+	d.Exec(t, "update tenant set max_rendition_bytes = 1000")
+	d.Exec(t, "insert into rendition_usage (tenant_id, bytes) values ($1, 500)", id)
+	last := id.String() + "/cover/b"
+	for _, key := range []string{id.String() + "/cover/a", last, blob.Expiring + id.String() + "/c"} {
+		if err := media.Put(t.Context(), "media", key, "image/webp", make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage := func(want int) {
+		t.Helper()
+		var bytes int
+		if err := d.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage").Scan(&bytes); err != nil || bytes != want {
+			t.Errorf("%d bytes, want %d: %v", bytes, want, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if strings.HasPrefix(r.URL.Query().Get("prefix"), blob.Expiring) {
+			cancel()
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	if err := tenant.Measure(ctx, d.System, media, "media", time.Minute); err == nil {
+		t.Error("it was not stopped")
+	}
+	usage(500)
+	d.Exec(t, "update rendition_usage set bytes = bytes + 7")
+	s.Counter.Meddle(nil)
+	s.Counter.Reset()
+	if err := tenant.Measure(t.Context(), d.System, media, "media", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	usage(307)
+	if lists := s.Counter.Reset(); len(lists) != 2 || !strings.Contains(lists[0].Query, "start-after="+url.QueryEscape(last)) {
+		t.Errorf("listed again: %+v", lists)
+	}
+	// The next measurement starts anew.
+	if err := tenant.Measure(t.Context(), d.System, media, "media", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	usage(300)
 }
