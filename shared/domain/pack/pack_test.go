@@ -529,6 +529,21 @@ func TestExpireBehindWhatIsRefused(t *testing.T) {
 	}
 }
 
+// However many packs the store refuses, the others are deleted.
+func TestExpireBehindManyThatAreRefused(t *testing.T) {
+	r := newRig(t)
+	key := r.tenant.String() + "/pack/"
+	for i, name := range []string{"locked1", "locked2", "a", "b", "c"} {
+		testkit.WriteFile(t, r.s3.Dir, "media/"+key+name, []byte("x"))
+		r.exec("insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs) values ($1, $2, 'f', $3, 1, '', '{}', '{}', '{}')",
+			r.tenant, uuid.UUID{byte(i + 1)}, key+name)
+	}
+	r.s3.Keep("locked")
+	if n, err := pack.ExpireInSteps(t.Context(), r.db.System, r.media, "media", 2); n != 3 || !errors.As(err, new(*blob.Undeleted)) || r.rows() != 2 {
+		t.Errorf("%d, %v, %d rows", n, err, r.rows())
+	}
+}
+
 func TestExpire(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.pack(); err != nil {
