@@ -135,19 +135,16 @@ func failed(s scope, errorType string) query {
 	return query{ids: "select b.id from book b where " + where + " and b.error_type is not null order by b.error_at desc, b.id", args: args}.counted(s, where)
 }
 
-// retried is a book whose error was cleared.
+// retried is a book whose error is cleared.
 type retried struct {
 	ID        uuid.UUID `db:"id"`
 	LibraryID uuid.UUID `db:"library_id"`
 }
 
-// clearErrors is the statement that clears the errors of the books that match where. They count as not analysed until
-// they are read, so the next scan reads those that no task has read.
-func clearErrors(where string) string {
-	return `update book k set error_type = null, error_message = null, error_at = null, updated_at = now()
-		from (select b.id from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.error_type is not null and ` + where + `
-		  order by b.id limit $1 for update) f
-		where k.tenant_id = app.tenant() and k.id = f.id returning k.id, k.library_id`
+// findErrors is the query for up to $1 books with errors that match where.
+func findErrors(where string) string {
+	return `select b.id, b.library_id from book b where b.tenant_id = app.tenant() and b.deleted_at is null and b.error_type is not null and ` + where + `
+		order by b.id limit $1`
 }
 
 func retryOne(ctx context.Context, d *db.DB, id uuid.UUID, types []string) (*Retried, error) {
@@ -155,7 +152,7 @@ func retryOne(ctx context.Context, d *db.DB, id uuid.UUID, types []string) (*Ret
 	var exists bool
 	var books []retried
 	db.Value(&b, &exists, "select exists (select from book where tenant_id = app.tenant() and id = $1 and deleted_at is null)", id)
-	db.All(&b, &books, clearErrors("b.id = $2 and (cardinality($3::text[]) = 0 or b.error_type = any($3))"), 1, id, append([]string{}, types...))
+	db.All(&b, &books, findErrors("b.id = $2 and (cardinality($3::text[]) = 0 or b.error_type = any($3))"), 1, id, append([]string{}, types...))
 	switch err := d.Run(ctx, &b); {
 	case err != nil:
 		return nil, err
@@ -172,14 +169,15 @@ func retryAll(ctx context.Context, d *db.DB, library *uuid.UUID, errorType *stri
 	var books []retried
 	var size int64
 	setting.Int(&b, setting.ScanBatchSize, &size)
-	db.All(&b, &books, clearErrors("($2::uuid is null or b.library_id = $2) and ($3::text is null or b.error_type = $3)"), retriedAtOnce, library, errorType)
+	db.All(&b, &books, findErrors("($2::uuid is null or b.library_id = $2) and ($3::text is null or b.error_type = $3)"), retriedAtOnce, library, errorType)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
 	return queueRetries(ctx, d, books, int(size))
 }
 
-// queueRetries adds tasks that read the books, size books per task.
+// queueRetries adds tasks that read the books, size books per task, and clears the errors. The books count as not
+// analysed until they are read, so the next scan reads those that no task has read.
 func queueRetries(ctx context.Context, d *db.DB, books []retried, size int) (*Retried, error) {
 	byLibrary := map[uuid.UUID][]uuid.UUID{}
 	for _, r := range books {
@@ -199,8 +197,15 @@ func queueRetries(ctx context.Context, d *db.DB, books []retried, size int) (*Re
 			}
 		}
 	}
-	if b.Len() == 0 {
+	if len(books) == 0 {
 		return out, nil
 	}
+	ids := make([]uuid.UUID, len(books))
+	for i, r := range books {
+		ids[i] = r.ID
+	}
+	b.Queue(`update book k set error_type = null, error_message = null, error_at = null, updated_at = now()
+		from (select b.id from book b where b.tenant_id = app.tenant() and b.id = any($1) and b.error_type is not null order by b.id for update) f
+		where k.tenant_id = app.tenant() and k.id = f.id`, ids)
 	return out, d.Run(ctx, &b)
 }

@@ -71,6 +71,15 @@ func TestBooksThatCannotBeRead(t *testing.T) {
 		t.Errorf("another tenant: %v", raw)
 	}
 
+	// If the tasks cannot be added, the errors stay.
+	exec("create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$")
+	exec("create trigger refuse before insert on task for each statement execute function public.refuse()")
+	c.Do("POST", "/api/v1/books/retry-all-errors", nil).Want(500)
+	if l := errorsOf(""); l.Total != 178 {
+		t.Errorf("%d errors are left of 178, and no task reads the books", l.Total)
+	}
+	exec("drop trigger refuse on task")
+
 	killed := errorsOf("?errorType=killed&libraryId=" + libraries[0].String())
 	one := "/api/v1/books/" + killed.Data[0].Book.ID + "/retry"
 	c.Do("POST", one, map[string]any{"errorTypes": []string{"timeout"}}).Want(400)
