@@ -49,7 +49,7 @@ type Scheduler struct {
 	every   time.Duration
 	within  time.Duration
 	scans   *scan.Settler
-	expires bool // the media store has no lifecycle rules, so the scheduler deletes expired objects
+	expiry  *expiry // nil where the media bucket has lifecycle rules
 	cleaned time.Time
 }
 
@@ -80,7 +80,7 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 			return nil, err
 		}
 		scans := &scan.Settler{Database: base.Database, Publish: base.Publish, Added: base.Tasks.To(system)}
-		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expires: c.Blob.MediaEndpoint != ""}, nil
+		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expiry: expires(c, base)}, nil
 	})
 }
 
@@ -162,18 +162,20 @@ func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
 	s.base.Publish(ctx, h.Tenant, e)
 }
 
-// expire deletes expired page renditions and exports, and uploads that a dead process left unfinished. An AWS bucket
-// has lifecycle rules instead, which need no listing.
-func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
-	if !s.expires {
+// expires returns the deletion of expired objects, or nil for an AWS bucket, which has lifecycle rules.
+func expires(c Config, base *app.Base) *expiry {
+	if c.Blob.MediaEndpoint == "" {
 		return nil
 	}
-	var failures error
-	for prefix, life := range blob.Lives {
-		for _, err := range s.base.Media.DeletePages(ctx, s.base.Bucket, prefix, now.Add(-life)) {
-			failures = errors.Join(failures, err)
-		}
+	return &expiry{media: base.Media, bucket: base.Bucket, places: map[string]string{}, done: map[string]time.Time{}}
+}
+
+// expire deletes expired objects, and uploads that a dead process left unfinished.
+func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
+	if s.expiry == nil {
+		return nil
 	}
-	_, err := s.base.Media.AbortStale(ctx, s.base.Bucket, now.Add(-blob.Unfinished))
-	return errors.Join(failures, err)
+	err := s.expiry.delete(ctx, now, expireFor)
+	_, aborted := s.base.Media.AbortStale(ctx, s.base.Bucket, now.Add(-blob.Unfinished))
+	return errors.Join(err, aborted)
 }
