@@ -49,7 +49,7 @@ func TestFailedDeletionTellsThatTheLibraryIsInactive(t *testing.T) {
 	admin := f.User(t, "one", "admin")
 	ids := twice(t, f, admin, 1)
 	f.DB.Exec(t, "create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$")
-	f.DB.Exec(t, "create trigger refuse before update on library for each row when (new.left_key <> '') execute function public.refuse()")
+	f.DB.Exec(t, "create trigger refuse before update on library for each row when (new.left_place <> '') execute function public.refuse()")
 	f.events, f.bumped = nil, 0
 	admin.Do("DELETE", path+"/"+ids[0], nil).Want(500)
 	if l := admin.Do("GET", path+"/"+ids[0], nil).Want(200).Map(); l["isActive"] != false || len(f.events) != 1 || f.events[0] != "library_updated" || f.bumped != 1 {

@@ -20,14 +20,14 @@ const (
 
 // beginSQL deactivates the library. leave starts at the first book, unless an earlier call got further in the last ten
 // minutes.
-const beginSQL = `update library set is_active = false, updated_at = now(), left_key = '', left_at = now()
+const beginSQL = `update library set is_active = false, updated_at = now(), left_place = '', left_at = now()
 	where tenant_id = app.tenant() and id = $1 and (is_active or left_at is null or left_at < now() - interval '10 minutes')`
 
 // leaveSQL marks the next books that must move, and returns them and the last key that it has examined, or null if no
 // book was left. Few books are in other libraries, so that is examined first. A tenant's only library has no such books.
 var leaveSQL = `with part as materialized (
 	  select k.*, l.bucket, l.prefix, coalesce(l.looked_at, l.created_at) as since from library l
-	  join lateral (select * from book b where b.tenant_id = app.tenant() and b.library_id = l.id and b.key > l.left_key order by b.key limit $2) k on true
+	  join lateral (select * from book b where b.tenant_id = app.tenant() and b.library_id = l.id and b.key > l.left_place order by b.key limit $2) k on true
 	  where l.tenant_id = app.tenant() and l.id = $1 and exists (select from library m where m.tenant_id = app.tenant() and m.id <> $1)),
 	elsewhere as materialized (
 	  select * from part k where k.fingerprint <> '' and exists (select from book n join library m on m.tenant_id = n.tenant_id and m.id = n.library_id
@@ -66,7 +66,7 @@ func leave(ctx context.Context, d *db.DB, id uuid.UUID, examine int, end time.Ti
 		if len(some.Books) > 0 {
 			follow.OverLibraries(&b, id, some.Books, &moved)
 		}
-		b.Queue("update library set left_key = $2, left_at = now() where tenant_id = app.tenant() and id = $1", id, *some.Last)
+		b.Queue("update library set left_place = $2, left_at = now() where tenant_id = app.tenant() and id = $1", id, *some.Last)
 		if err := d.Run(ctx, &b); err != nil {
 			return moved, err
 		}
