@@ -29,8 +29,8 @@ const (
 // rate limiting.
 //
 // Any signed-in user can send the same request without connecting. So it counts in a bucket of its own. The relay
-// caches answers and stays far below that limit; others only gain as many further answers about themselves. Anonymous
-// requests count by address, and all requests count for the tenant's quota, as usual.
+// caches answers and stays far below that limit; others only gain as many further answers about themselves. Such
+// requests do not count for the tenant's quota either. Anonymous ones count by address and for that quota, as usual.
 func connectsToEvents(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
 }
@@ -39,13 +39,13 @@ func connectsToEvents(r *http.Request) bool {
 type counting struct {
 	tenant uuid.UUID
 	bucket ratelimit.Bucket // of the caller, or of the address if anonymous
-	all    ratelimit.Bucket // of the tenant; empty if the request was counted there already
+	all    ratelimit.Bucket // of the tenant; empty if the request was counted there already, or is exempt
 	exempt bool
 }
 
-// counting returns how a request is counted; first adds the tenant's bucket. An API key that is new to this process is
-// looked up at the rate of users: a client that starts with many requests at once, perhaps in several processes, is not
-// anonymous. So are probes.
+// counting returns how a request is counted; first adds the tenant's bucket, unless the request is exempt. An API key
+// that is new to this process is looked up at the rate of users: a client that starts with many requests at once,
+// perhaps in several processes, is not anonymous. So are probes.
 func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) counting {
 	tenant := t.ID.String()
 	c := counting{tenant: t.ID, exempt: caller != nil && connectsToEvents(r)}
@@ -63,7 +63,7 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 	default:
 		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	}
-	if first {
+	if first && !c.exempt { // the tenant's own requests must not close its streams
 		c.all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
 	}
 	return c
