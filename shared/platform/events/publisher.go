@@ -71,12 +71,15 @@ type Publisher struct {
 	slow    time.Time                    // until then no call waits
 	dropped uint64                       // events lost since the outage began
 	well    bool                         // the last job sent was accepted by Redis
-	missed  map[uuid.UUID]map[Topic]bool // streams that lack events, and access: their listeners must be told
+	missed  map[uuid.UUID]map[Topic]bool // what listeners and processes must be told
 	telling bool                         // a timer is set for it
 }
 
-// access stands for a change of access, beside the topics.
-const access Topic = ""
+// What can be missed beside events of the topics.
+const (
+	access    Topic = ""          // a change of access
+	elsewhere Topic = "elsewhere" // that cached books must be dropped
+)
 
 type job struct {
 	script string
@@ -121,7 +124,7 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 	}
 	args := make([]any, 0, 2*len(events))
 	topics := map[Topic]bool{}
-	elsewhere := false
+	moved := false
 	for _, e := range events {
 		topic := slices.Index(Topics[:], e.Topic)
 		if topic < 0 {
@@ -133,11 +136,11 @@ func (p *Publisher) Publish(ctx context.Context, tenant uuid.UUID, events ...Eve
 		}
 		args = append(args, topic, value)
 		topics[e.Topic] = true
-		elsewhere = elsewhere || e.Elsewhere
+		moved = moved || e.Elsewhere
 	}
 	jobs := p.jobs(tenant, topics, args)
-	if elsewhere { // first, so that listeners who then send a request get the new state
-		jobs = append([]*job{{script: elsewhereScript, keys: []string{BooksKey(tenant)}, args: []any{rand.Text()}, events: 1}}, jobs...)
+	if moved { // first, so that listeners who then send a request get the new state
+		jobs = append([]*job{dropBooks(tenant)}, jobs...)
 	}
 	return p.enqueue(ctx, jobs)
 }
@@ -163,6 +166,11 @@ func (p *Publisher) ChangeAccess(ctx context.Context, tenant uuid.UUID) error {
 
 func changeAccess(tenant uuid.UUID) *job {
 	return &job{script: generationScript, tenant: tenant, topics: map[Topic]bool{access: true}, keys: []string{GenerationKey(tenant)},
+		args: []any{rand.Text()}, events: 1}
+}
+
+func dropBooks(tenant uuid.UUID) *job {
+	return &job{script: elsewhereScript, tenant: tenant, topics: map[Topic]bool{elsewhere: true}, keys: []string{BooksKey(tenant)},
 		args: []any{rand.Text()}, events: 1}
 }
 
@@ -251,9 +259,6 @@ func (p *Publisher) drop(j *job) {
 	if !j.told {
 		p.dropped += uint64(j.events)
 	}
-	if j.topics == nil {
-		return
-	}
 	if p.missed[j.tenant] == nil {
 		p.missed[j.tenant] = map[Topic]bool{}
 	}
@@ -261,7 +266,7 @@ func (p *Publisher) drop(j *job) {
 }
 
 // tell queues an event for the listeners of each stream that lacks some: they must reload their state. A change of
-// access is announced again.
+// access is announced again, and cached books are dropped.
 func (p *Publisher) tell() {
 	for tenant, topics := range p.missed {
 		var args []any
@@ -271,6 +276,9 @@ func (p *Publisher) tell() {
 			}
 		}
 		jobs := p.jobs(tenant, topics, args)
+		if topics[elsewhere] {
+			jobs = append([]*job{dropBooks(tenant)}, jobs...)
+		}
 		if topics[access] {
 			jobs = append(jobs, changeAccess(tenant))
 		}

@@ -539,6 +539,24 @@ func TestChangeAccess(t *testing.T) {
 	}
 }
 
+// Cached books are dropped even if the event that says so is one too many.
+func TestDroppedElsewhere(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	tenant, moved := uuid.New(), number(1)
+	moved.Elsewhere = true
+	p := New(server.Client, Config{Queue: 1}, nil)
+	if err := p.Publish(t.Context(), tenant, moved, number(2)); !errors.Is(err, ErrDropped) {
+		t.Fatalf("%v, want ErrDropped", err)
+	}
+	if err := p.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if server.Client.Get(t.Context(), BooksKey(tenant)).Val() == "" {
+		t.Error("processes keep their cached books")
+	}
+}
+
 // A client that hears of a moved file sends requests with another generation, and no relay has to check access for it.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
