@@ -190,9 +190,7 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return 0, err
-	}
+	failure := g.Wait()
 	var told []events.Event
 	for i, o := range part[:done] {
 		switch outcomes[i] {
@@ -210,7 +208,10 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 			}
 		}
 	}
-	f.Publish(ctx, h.Tenant, told...)
+	f.Publish(ctx, h.Tenant, told...) // also after a failure: the retry finds these covers, and tells nobody
+	if failure != nil {
+		return 0, failure
+	}
 	at.After = &part[done-1].ID
 	return done, nil
 }

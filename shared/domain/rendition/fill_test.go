@@ -3,6 +3,7 @@ package rendition_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,6 +41,7 @@ type rig struct {
 	ids     []uuid.UUID // its books by key
 	pausing atomic.Bool // every run of a task must pause at once
 	runs    atomic.Int64
+	atOnce  int // covers made at once, if not 4
 
 	mu     sync.Mutex
 	covers []string // in events: entity and id
@@ -106,7 +108,7 @@ func (r *rig) runner() *task.Runner {
 	reader := &content.Reader{Store: r.s3.Store}
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: func(context.Context, uuid.UUID, ...events.Event) {}, Parallel: 4, Content: reader}
 	f := &rendition.Filler{Maker: &rendition.Maker{Database: r.db.App, Content: reader, Media: r.media, Bucket: "media", Renderer: imaging.New(imaging.Config{})},
-		Publish: r.publish, Parallel: 4, Timeout: time.Minute}
+		Publish: r.publish, Parallel: cmp.Or(r.atOnce, 4), Timeout: time.Minute}
 	closed := make(chan struct{})
 	close(closed)
 	watched := func(handle task.Handler) task.Handler {
@@ -372,6 +374,28 @@ func TestCoversOutliveTheStore(t *testing.T) {
 	r.work(func() bool { return r.look(id).Status == task.Completed })
 	if got := r.look(id); got.Result.Made != 5 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What was made before the store went away is told: the retry finds these covers, and tells nobody.
+func TestCoversBeforeTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string][]byte{"A/1.cbz": testkit.Comic(t, 1, 1, ""), "A/2.cbz": testkit.Comic(t, 2, 1, "")})
+	r.atOnce = 1
+	slices.SortFunc(r.ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }) // the order of the task
+	r.exec("alter table task alter max_attempts set default 1")
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		if strings.HasPrefix(q.URL.Path, "/media/") && strings.Contains(q.URL.Path, r.ids[1].String()) {
+			http.Error(w, "away", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	if got := r.fill(task.BookCovers, false, task.OfAll()); got.Status != task.Failed {
+		t.Fatalf("%+v", got)
+	}
+	if told, want := r.told(), []string{"book " + r.ids[0].String()}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }
 

@@ -52,12 +52,10 @@ func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets
 	if follow.Again(out.moved) {
 		s.Added.Tell(ctx, h.Tenant)
 	}
+	s.Publish(ctx, h.Tenant, out.events(found)...) // first: if packs fail, the retry finds these books read, and tells nobody
 	if s.Packs {
-		if err := s.addPacks(ctx, h.Tenant, found, out.moved); err != nil {
-			return err
-		}
+		return s.addPacks(ctx, h.Tenant, found, out.moved)
 	}
-	s.Publish(ctx, h.Tenant, out.events(found)...)
 	return nil
 }
 

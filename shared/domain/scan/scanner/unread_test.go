@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
+	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -304,5 +305,23 @@ func TestFilesThatAreRefused(t *testing.T) {
 	res := r.scan("normal")
 	if got := len(r.unread()); got != 110 || res.Status != "completed" || res.Errors != 110 {
 		t.Errorf("%d are not read: %+v", got, res)
+	}
+}
+
+// Books that are stored are told, even if their page packs cannot be ordered: the next attempt finds nothing to read.
+func TestToldWithoutPacks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.exec("create function refuse() returns trigger language plpgsql as $$ begin raise 'no more tasks'; end $$")
+	r.exec("create trigger refuse before insert on task for each row when (new.type = '" + task.PackBook + "') execute function refuse()")
+	r.exec("alter table task alter max_attempts set default 1")
+	testkit.WriteFile(t, r.folder, "S/1.cb7", testkit.SevenZip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 30, 40, 1)}))
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 4, Packs: true}
+	r.scanBy(s)
+	if got := values[bool](r, "select analyzed from book where tenant_id = app.tenant()"); !slices.Equal(got, []bool{true}) {
+		t.Fatalf("read: %v", got)
+	}
+	if !slices.ContainsFunc(r.events, func(e events.Event) bool { return e.Kind == "book_updated" }) {
+		t.Errorf("nobody is told: %v", r.events)
 	}
 }
