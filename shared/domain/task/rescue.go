@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/setting"
@@ -25,7 +26,9 @@ const orphanSQL = `update task t set status = 'cancelled', completed_at = now(),
 // children of cancelled parents. It returns how many changed. Rows that are locked are left for the next round: waiting
 // for them could deadlock. The scheduler calls it.
 //
-// tell, unless nil, is called with the event of each task that ended, except those children.
+// tell, unless nil, is called with the event of each task that ended, except those children. A worker may have died
+// after it stored something and before it published that. So tell is also called once for each of their tenants, with
+// an event that makes listeners reload their state, and with no task but the tenant.
 func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event)) (int64, error) {
 	silent, err := rescue(ctx, system, tell, `
 		update task t set
@@ -36,6 +39,13 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 		where t.tenant_id = silent.tenant_id and t.id = silent.id returning t.*`, rescued)
 	if err != nil {
 		return 0, fmt.Errorf("rescue tasks: %w", err)
+	}
+	lost := map[uuid.UUID]bool{}
+	for _, s := range silent {
+		if tell != nil && !lost[s.Tenant] {
+			lost[s.Tenant] = true
+			tell(Held{Tenant: s.Tenant}, events.Resync("not_sent"))
+		}
 	}
 	orphans, err := system.Pool().Exec(ctx, orphanSQL)
 	if err != nil {
@@ -55,19 +65,19 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	if err != nil {
 		return 0, fmt.Errorf("count children of tasks: %w", err)
 	}
-	return silent + orphans.RowsAffected() + waited, nil
+	return int64(len(silent)+len(waited)) + orphans.RowsAffected(), nil
 }
 
 // rescue runs an update of all tenants' tasks that returns whole rows, and calls tell for those that ended. It does so
-// immediately, since a later failure does not undo the update. It returns how many changed.
-func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) (int64, error) {
+// immediately, since a later failure does not undo the update. It returns those that changed.
+func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) ([]state, error) {
 	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	changed, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, s := range changed {
 		if tell == nil || s.Status == Pending || s.Status == Running {
@@ -80,7 +90,7 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 		}
 		tell(s.Held, progressEvent(s.Held, s.Status, failure))
 	}
-	return int64(len(changed)), nil
+	return changed, nil
 }
 
 // deleteStep is the number of ended tasks per delete.

@@ -98,6 +98,12 @@ func LibraryUpdated(id uuid.UUID) Event { return libraryEvent("library_updated",
 // LibraryDeleted says that a library was removed.
 func LibraryDeleted(id uuid.UUID) Event { return libraryEvent("library_deleted", id) }
 
+// Resync tells listeners to reload their state: events were lost ("not_sent"), or what they may see has changed
+// ("access_changed").
+func Resync(reason string) Event {
+	return Event{Topic: Entities, Kind: "resync", Data: map[string]string{"reason": reason}}
+}
+
 // CoverUpdated says that a cover was rendered again or replaced. library may be nil.
 func CoverUpdated(entity EntityType, id uuid.UUID, library *uuid.UUID) Event {
 	permission := "BooksRead"
