@@ -16,7 +16,7 @@ type connection struct {
 	topic  *topic
 	grant  *grant
 	held   *held     // live events until the stream has started; then nil
-	after  events.ID // deliver only newer events
+	after  events.ID // the client's place: deliver only newer events
 	queue  []byte    // bytes that the socket has not accepted yet
 	full   int64     // since when the socket accepts nothing, Unix nanoseconds
 	ping   int64     // time of the next keep-alive, Unix nanoseconds

@@ -62,6 +62,7 @@ type shard struct {
 	stopped chan struct{}
 	all     []*connection
 	topics  map[*topic][]*connection
+	last    map[*topic]events.ID // newest event, of topics with connections
 	watcher *watcher
 	release func(*connection)
 	cfg     Config
@@ -73,7 +74,7 @@ type shard struct {
 }
 
 func newShard(cfg Config, w *watcher, room int, release func(*connection)) *shard {
-	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{},
+	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{}, last: map[*topic]events.ID{},
 		watcher: w, release: release, cfg: cfg, room: room}
 }
 
@@ -162,6 +163,9 @@ func (s *shard) open(c *connection, after events.ID) {
 // deliver writes a frame to the listeners of a topic that may see it.
 func (s *shard) deliver(t *topic, f *frame) {
 	here := s.topics[t]
+	if len(here) > 0 {
+		s.last[t] = f.id
+	}
 	for i := len(here) - 1; i >= 0; i-- { // backwards: the last one moves to the index of a dropped one
 		s.frame(here[i], f)
 	}
@@ -182,6 +186,7 @@ func (s *shard) frame(c *connection, f *frame) {
 	case !c.grant.valid(s.now):
 		s.drop(c, c.grant.lostBy(s.now))
 	case c.grant.sees(f.permission, f.user):
+		c.after = f.id
 		s.write(c, f.bytes)
 	}
 }
@@ -231,9 +236,20 @@ func (s *shard) tick(length int64) {
 		}
 		if s.now+length/2 >= c.ping {
 			c.ping = max(c.ping, s.now-length) + int64(s.cfg.KeepAlive)
-			s.write(c, []byte(keepAlive))
+			s.write(c, []byte(s.place(c)+keepAlive))
 		}
 	}
+}
+
+// place returns the id of the newest event of the stream if that is hidden from the client, and everything before it is
+// written: once the stream no longer has the last event that the client saw, it could not resume.
+func (s *shard) place(c *connection) string {
+	last := s.last[c.topic]
+	if len(c.queue) > 0 || last.Compare(c.after) <= 0 {
+		return ""
+	}
+	c.after = last
+	return "id: " + last.String() + "\n\n"
 }
 
 // flush writes queued bytes. It reports whether the connection is still open.
@@ -295,6 +311,7 @@ func (s *shard) drop(c *connection, why reason) {
 	here[last] = nil
 	if here = here[:last]; last == 0 {
 		delete(s.topics, c.topic)
+		delete(s.last, c.topic)
 	} else {
 		s.topics[c.topic] = here
 	}

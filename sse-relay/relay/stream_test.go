@@ -154,6 +154,40 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 }
 
+// A client that sees none of the events of its stream can resume after them: once they are trimmed, it has lost nothing.
+func TestPlaceMovesOverHiddenEvents(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.KeepAlive = 60 * time.Millisecond })
+	tenant := uuid.New()
+	token, few := s.account(tenant)
+	few.Permissions = []string{"LibrariesRead"}
+	s.api.Set(strings.TrimPrefix(token, "Authorization: "), few)
+	c := s.open("/api/v1/tasks/stream", token)
+	start := c.LastID
+	s.publish(tenant, events.TaskProgressed(events.TaskProgress{}))
+	for ids, comments := 0, 0; comments < 100 && ids == 0; {
+		b, err := c.Next()
+		if err != nil || b.Event != "" {
+			t.Fatalf("%+v, %v: want no event", b, err)
+		}
+		if b.Comment != "" {
+			comments++
+		}
+		if c.LastID != start {
+			ids++
+		}
+	}
+	stream := events.Key(tenant, events.Tasks)
+	if last, err := events.Tail(t.Context(), s.redis.Client, stream); err != nil || c.LastID != last.String() {
+		t.Fatalf("the place is %s, the last event %s, %v", c.LastID, last, err)
+	}
+	s.publish(tenant, events.Event{Topic: events.Tasks, Kind: "for_all", Data: 1})
+	if err := s.redis.Client.XTrimMaxLen(t.Context(), stream, 2).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(s.open("/api/v1/tasks/stream", token, "Last-Event-ID: "+c.LastID), "for_all")
+	s.expect(c, "for_all")
+}
+
 func TestReplay(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.ReplayPage = 7 })
 	tenant := uuid.New()
