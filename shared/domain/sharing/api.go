@@ -82,12 +82,25 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, bump events.Access
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Sharing"}.For(auth.SystemAdmin)
 
-// bumped tells every process that permissions have changed, unless the change failed.
-func (s *service) bumped(ctx context.Context, err error) error {
-	if err == nil {
-		s.bump(ctx, httpapi.TenantOf(ctx).ID)
+// bumped tells every process that permissions have changed, unless the change failed, and then the clients of the users
+// concerned, or of all, that they must reload.
+func (s *service) bumped(ctx context.Context, err error, users ...uuid.UUID) error {
+	if err != nil {
+		return err
 	}
-	return err
+	tenant := httpapi.TenantOf(ctx).ID
+	s.bump(ctx, tenant)
+	if len(users) == 0 {
+		s.publish(ctx, tenant, events.Resync("access_changed"))
+		return nil
+	}
+	told := make([]events.Event, len(users))
+	for i, user := range users {
+		told[i] = events.Resync("access_changed")
+		told[i].UserID = user.String()
+	}
+	s.publish(ctx, tenant, told...)
+	return nil
 }
 
 func (s *service) tagRoutes(a *httpapi.API) {
@@ -177,11 +190,11 @@ func (s *service) userRoutes(a *httpapi.API) {
 			Body GrantBody
 		}) (*UserGrant, error) {
 			g, err := users.grant(ctx, s.database, in.ID, in.Body)
-			return &UserGrant{g.ID, g.Grant}, s.bumped(ctx, err)
+			return &UserGrant{g.ID, g.Grant}, s.bumped(ctx, err, in.ID)
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{tagId}", "deleteUserSharingTag", "Remove a grant of a sharing tag from a user"),
 		func(ctx context.Context, in *TagInput) (*httpapi.None, error) {
-			return nil, s.bumped(ctx, users.revoke(ctx, s.database, in.ID, in.TagID))
+			return nil, s.bumped(ctx, users.revoke(ctx, s.database, in.ID, in.TagID), in.ID)
 		})
 	httpapi.Register(a, operation("GET", "/users/{id}/effective-grants", "listUserEffectiveGrants",
 		"List the effective sharing tag grants of a user with their sources; deny takes precedence"),
@@ -247,13 +260,13 @@ func (s *service) groupRoutes(a *httpapi.API) {
 			Body MembersBody
 		}) (*httpapi.Page[Member], error) {
 			all, err := addMembers(ctx, s.database, in.ID, in.Body.UserIDs)
-			if err := s.bumped(ctx, err); err != nil {
+			if err := s.bumped(ctx, err, in.Body.UserIDs...); err != nil {
 				return nil, err
 			}
 			return httpapi.All(ctx, in.Paging, all), nil
 		})
 	httpapi.Register(a, operation("DELETE", at+"/{id}/members/{userId}", "removeAccessGroupMember", "Remove a user from an access group"),
 		func(ctx context.Context, in *MemberInput) (*httpapi.None, error) {
-			return nil, s.bumped(ctx, removeMember(ctx, s.database, in.ID, in.UserID))
+			return nil, s.bumped(ctx, removeMember(ctx, s.database, in.ID, in.UserID), in.UserID)
 		})
 }

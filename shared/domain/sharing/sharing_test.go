@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,17 +27,29 @@ import (
 
 const base = "/api/v1"
 
-// rig is a server that counts bumps and records events of series.
+// rig is a server that counts bumps and events of series, and records who must reload.
 type rig struct {
 	*testkit.Server
 	t       *testing.T
 	bumps   atomic.Int32
 	updates atomic.Int32
+	mu      sync.Mutex
+	reloads []string // users; empty for all
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t}
-	publish := func(_ context.Context, _ uuid.UUID, e ...events.Event) { r.updates.Add(int32(len(e))) }
+	publish := func(_ context.Context, _ uuid.UUID, all ...events.Event) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, e := range all {
+			if e.Kind == "resync" {
+				r.reloads = append(r.reloads, e.UserID)
+			} else {
+				r.updates.Add(1)
+			}
+		}
+	}
 	bump := func(context.Context, uuid.UUID) { r.bumps.Add(1) }
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		sharing.Routes(a, d, publish, bump)
@@ -46,6 +59,15 @@ func newRig(t *testing.T) *rig {
 		account.Routes(a, d, testkit.Tokens(t), bump, nil, "")
 	})
 	return r
+}
+
+// told returns who was told to reload since the last call.
+func (r *rig) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.reloads
+	r.reloads = nil
+	return out
 }
 
 // library adds a library with one series per title, each with one book.
@@ -470,5 +492,40 @@ func TestGrants(t *testing.T) {
 	admin.Do("DELETE", at+"/sharing-tags/"+kids, nil).Want(404)
 	if r.bumps.Load() != before+1 {
 		t.Errorf("%d times told", r.bumps.Load()-before)
+	}
+}
+
+// A client that shows what its user may no longer see, or does not show what he may see now, is told to reload.
+func TestChangedAccessIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, u := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	tag := r.tag(admin, "horror")
+	group := admin.Do("POST", base+"/access-groups", map[string]any{"name": "adults"}).Want(201).Map()["id"].(string)
+	grant := map[string]any{"sharingTagId": tag, "accessMode": "deny"}
+	for _, c := range []struct {
+		method, path string
+		body         any
+		want         string
+	}{
+		{"PUT", "/users/" + u.ID.String() + "/sharing-tags", grant, u.ID.String()},
+		{"DELETE", "/users/" + u.ID.String() + "/sharing-tags/" + tag, nil, u.ID.String()},
+		{"POST", "/access-groups/" + group + "/members", map[string]any{"userIds": []string{u.ID.String()}}, u.ID.String()},
+		{"POST", "/access-groups/" + group + "/grants", grant, ""},
+		{"DELETE", "/access-groups/" + group + "/members/" + u.ID.String(), nil, u.ID.String()},
+		{"DELETE", "/access-groups/" + group, nil, ""},
+		{"DELETE", "/admin/sharing-tags/" + tag, nil, ""},
+	} {
+		r.told()
+		if res := admin.Do(c.method, base+c.path, c.body); res.Status >= 300 {
+			t.Fatalf("%s %s: %d %s", c.method, c.path, res.Status, res.Body)
+		}
+		if told := r.told(); !slices.Equal(told, []string{c.want}) {
+			t.Errorf("%s %s: told %q, want %q", c.method, c.path, told, c.want)
+		}
+	}
+	admin.Do("PUT", base+"/users/"+uuid.NewString()+"/sharing-tags", grant).Want(404)
+	if told := r.told(); len(told) > 0 {
+		t.Errorf("nothing changed, told %q", told)
 	}
 }
