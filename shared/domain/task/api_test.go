@@ -320,8 +320,9 @@ func TestLastScanIsKept(t *testing.T) {
 	s, _ := serve(t)
 	c := s.User(t, "one", "maintainer")
 	var first, last [2]uuid.UUID
+	var library uuid.UUID
 	for i := range 2 {
-		library := uuid.New()
+		library = uuid.New()
 		exec(t, s, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
 			values ($1, $2, $3, '/c', 'c', '', 'series_volume', 'filename', 'file_order')`, s.One, library, library.String())
 		for _, id := range []*uuid.UUID{&first[i], &last[i]} {
@@ -345,6 +346,10 @@ func TestLastScanIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept()
+	exec(t, s, "delete from library where id = $1", library)
+	if n, err := task.Forget(t.Context(), s.DB.System); err != nil || n != 1 {
+		t.Errorf("of a deleted library: %d are forgotten, %v", n, err)
+	}
 }
 
 // The last completed scan of a whole library is kept, too, whatever followed: moved files are found since that one.

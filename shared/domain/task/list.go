@@ -133,8 +133,9 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 }
 
 // notLast excludes from the tasks t the newest scan of each library, which is the library's scan state, and the newest
-// completed scan of the whole library: later file moves are looked for since that one.
-const notLast = ` and (t.type <> 'scan_library' or t.library_id is null or exists (select from task n
+// completed scan of the whole library: later file moves are looked for since that one. Deleted libraries have neither.
+const notLast = ` and (t.type <> 'scan_library' or t.library_id is null
+	or not exists (select from library l where l.tenant_id = t.tenant_id and l.id = t.library_id) or exists (select from task n
 	where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id)
 	and (t.status <> 'completed' or coalesce(t.params ->> 'path', '') <> '' or exists (select from task n
 	  where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id
