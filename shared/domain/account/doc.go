@@ -9,6 +9,8 @@
 //   - Changing the password or disabling a user increments the account's generation, which invalidates every access
 //     token, and deletes the refresh tokens. A role change takes effect by itself: permissions are read with every
 //     request.
+//   - Deleting a user disables them first and then deletes what they have read in short transactions. If it stops in
+//     between, they stay disabled until the next request continues.
 //   - The last active administrator cannot be deleted, disabled or demoted, not even by two concurrent requests.
 //   - A caller without SystemAdmin can neither grant a permission that they lack nor change a user who has one.
 //   - A registered user who must confirm the e-mail address is inactive until then. If an administrator enables or

@@ -2,7 +2,8 @@ package account
 
 import (
 	"context"
-	"slices"
+	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -144,13 +145,38 @@ func (in UserUpdate) apply(u User) (User, error) {
 	return u, fault.InvalidFields(bad)
 }
 
+// Rows of a table deleted per transaction, far within DATABASE_TIMEOUT, and the time per request.
+const (
+	removeRows = 5000
+	removeTime = 20 * time.Second
+)
+
+// readTables are the tables that grow with what a user reads, and their keys within one user.
+var readTables = [][2]string{{"reading_session", "id"}, {"completion", "id"}, {"progress", "book_id"}}
+
+var errReadMuch = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
+	Message: "The user has read too much to be deleted in one request; delete the user again to continue"}
+
+// deleteUser first disables the user, so that nothing is added any more, and deletes what they have read in many short
+// transactions. If it stops in between, the user stays disabled and the next call continues.
 func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
+	if err := s.remove(ctx, id, "update account set is_active = false, generation = generation + 1, updated_at = now()"); err != nil {
+		return err
+	}
+	if err := deleteRead(ctx, s.database, id, time.Now().Add(removeTime)); err != nil {
+		return err
+	}
+	return s.remove(ctx, id, "delete from account")
+}
+
+// remove runs an SQL statement, without its condition, on a user whom the caller may delete.
+func (s *service) remove(ctx context.Context, id uuid.UUID, statement string) error {
+	c := auth.CallerOf(ctx)
 	err := s.database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		locked, err := lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		c := auth.CallerOf(ctx)
 		if id == c.AccountID {
 			return fault.New(fault.BadRequest, "You cannot delete yourself; ask another administrator")
 		}
@@ -161,18 +187,36 @@ func (s *service) deleteUser(ctx context.Context, id uuid.UUID) error {
 			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be deleted; make another user an administrator first", locked.target.Username)
 		}
 		var b pgx.Batch
-		db.NoStatementTimeout(&b) // years of reading go with a user
-		b.Queue("delete from account where tenant_id = app.tenant() and id = $1", id)
+		db.NoStatementTimeout(&b) // the rest of what the user has
+		b.Queue(statement+" where tenant_id = app.tenant() and id = $1", id)
 		return tx.SendBatch(ctx, &b).Close()
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.bump(ctx, c.Tenant)
 	}
-	s.bump(ctx, auth.CallerOf(ctx).Tenant)
+	return err
+}
+
+// deleteRead deletes what a user has read, until end.
+func deleteRead(ctx context.Context, d *db.DB, id uuid.UUID, end time.Time) error {
+	for _, t := range readTables {
+		for n := int64(removeRows); n == removeRows; {
+			if time.Now().After(end) {
+				return errReadMuch
+			}
+			var b pgx.Batch
+			db.NoStatementTimeout(&b)
+			of := fmt.Sprintf(" from %s where tenant_id = app.tenant() and account_id = $1", t[0])
+			db.Affected(&b, &n, fmt.Sprintf("delete%s and %s = any(array(select %[2]s%[1]s limit $2))", of, t[1]), id, removeRows)
+			if err := d.Run(ctx, &b); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
-// locked is a user and the number of other active administrators, all locked until the end of the transaction.
+// locked is a user, locked until the end of the transaction, and the number of other active administrators.
 type locked struct {
 	target User
 	others int
@@ -182,23 +226,22 @@ func (l locked) isLastAdmin() bool {
 	return l.target.Role == auth.Admin && l.target.IsActive && l.others == 0
 }
 
-// lock locks the rows in the order of their ids. Two concurrent changes are serialized; otherwise each could remove the
-// administrator that the other one relies on.
+// lock locks a user. Concurrent changes of a tenant's users are serialized; otherwise each of two could remove the
+// administrator that the other one relies on. The other administrators are not locked: they go on reading.
 func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
-	rows, err := tx.Query(ctx, "select "+userColumns+` from account
-		where tenant_id = app.tenant() and (id = $1 or (role = 'admin' and is_active)) order by id for update`, id)
-	if err != nil {
+	var b pgx.Batch
+	var target *User
+	var others int
+	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox administrators ' || app.tenant(), 0))")
+	db.One(&b, &target, "select "+userColumns+" from account where tenant_id = app.tenant() and id = $1 for update", id)
+	db.Value(&b, &others, "select count(*) from account where tenant_id = app.tenant() and id <> $1 and role = 'admin' and is_active", id)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return locked{}, err
 	}
-	users, err := pgx.CollectRows(rows, pgx.RowToStructByName[User])
-	if err != nil {
-		return locked{}, err
-	}
-	i := slices.IndexFunc(users, func(u User) bool { return u.ID == id })
-	if i < 0 {
+	if target == nil {
 		return locked{}, fault.Missing("User")
 	}
-	return locked{target: users[i], others: len(users) - 1}, nil
+	return locked{target: *target, others: others}, nil
 }
 
 // updateUser stores a changed user; claimed is the result of claim.

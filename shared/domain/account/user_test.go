@@ -64,8 +64,8 @@ func TestUsers(t *testing.T) {
 	admin.Do("GET", "/api/v1/users?role=king", nil).Want(400)
 	before := s.bumped()
 	admin.Do("DELETE", at, nil).Want(204)
-	if s.bumped() != before+1 {
-		t.Error("nobody is told that a user was deleted")
+	if s.bumped() != before+2 {
+		t.Error("nobody is told that a user was disabled and deleted")
 	}
 	admin.Do("GET", at, nil).Want(404)
 	admin.Do("DELETE", at, nil).Want(404)
