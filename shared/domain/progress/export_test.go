@@ -13,11 +13,14 @@ var (
 	ForgetBook, ForgetSeries   = forgetBooks(subjects[0].books), forgetBooks(subjects[1].books)
 )
 
-// Writes are the statements that write progress: $1 are ids of books, or of their series; in WritesBy $2 is the device.
+// Writes are the statements that write progress: $1 are ids of books; in WritesBy $2 is the device.
 var (
-	Writes   = []string{hold(ofBooks), hold(ofSeries), adopt(ofBooks), adopt(ofSeries), fold(ofBooks) + records, fold(there(ofSeries)) + "select count(*) from written"}
-	WritesBy = []string{note(toTheEnd(ofBooks), "$2"), note(toTheEnd(ofSeries), "$2"), reset(there(ofBooks)), reset(there(ofSeries))}
+	Writes   = []string{hold(ofBooks), adopt(ofBooks), fold(ofBooks) + records, fold(there(ofBooks)) + "select count(*) from written"}
+	WritesBy = []string{note(ofBooks, toTheEnd(ofBooks), "$2"), reset(there(ofBooks))}
 )
+
+// Hashing precedes them.
+const Hashing = hashing
 
 // RecordSQL is the statement that logs a session; MaxSessions is how many are kept.
 var RecordSQL, MaxSessions = recordSQL, maxSessions

@@ -12,8 +12,9 @@ import (
 const maxSessions = 5000
 
 // SQL for the log of reading sessions and the progress computed from it. Each statement applies to the caller's rows
-// for the books b that match a condition. Postgres may have no statistics on sessions and progress yet, and a join may
-// then compare all rows with all. So rows of one book are read by subqueries, one index lookup each.
+// for the books b that match a condition. Postgres may have no statistics on sessions and progress yet: then it may use
+// an index that does not contain the book, and a lookup per book reads all rows of the user each time. So the rows of
+// all books are read at once (see rows) into a materialized CTE.
 
 // lock serializes the writers of one user's progress: each then sees all sessions of the others.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
@@ -35,6 +36,27 @@ func mine(alias, book string) string {
 	return alias + ".tenant_id = app.tenant() and " + alias + ".account_id = app.account() and " + alias + ".book_id = " + book
 }
 
+// hashing precedes the statements for many books: without statistics, Postgres would join them by comparing each book
+// with each session.
+const hashing = "select set_config('enable_nestloop', 'off', true)"
+
+// rows is the condition for the caller's rows of the books $1. It compares with the parameter itself, because Postgres
+// puts constants into a hash table, but searches other arrays from end to end for each row.
+func rows(alias, which string) string {
+	if strings.HasPrefix(which, ofBooks) {
+		return mine(alias, "any($1)")
+	}
+	return mine(alias, "$1")
+}
+
+// known is SQL for the CTEs p, the progress in books, and last, the last pass and record in the log of each book.
+func known(which string) string {
+	return `with p as materialized (
+	  select p.* from progress p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id and ` + which + ` where ` + rows("p", which) + `),
+	last as materialized (select s.book_id, max(s.pass) as pass, max(s.recorded_at) as recorded_at from reading_session s
+	  where ` + rows("s", which) + ` group by s.book_id)`
+}
+
 // queueLog adds what precedes every write: progress without a session, stored by a program before sessions existed,
 // becomes a session.
 func queueLog(b *pgx.Batch, which string, args ...any) {
@@ -44,30 +66,32 @@ func queueLog(b *pgx.Batch, which string, args ...any) {
 }
 
 func adopt(which string) string {
-	return `insert into reading_session (` + sessionColumns + `, recorded_at)
-	select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, coalesce((select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `), 1),
+	return known(which) + `
+	insert into reading_session (` + sessionColumns + `, recorded_at)
+	select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, coalesce(l.pass, 1),
 	  case when p.completed then 'completed' else 'progress' end, 'legacy', least(p.started_at, e.at), e.at, p.current_page, p.percentage, true, p.updated_at
-	from book b join progress p on ` + mine("p", "b.id") + `
+	from p left join last l on l.book_id = p.book_id
 	cross join lateral (select case when p.completed then coalesce(p.completed_at, p.updated_at) else p.updated_at end as at) e
-	where b.tenant_id = app.tenant() and ` + which + `
-	  and coalesce((select max(s.recorded_at) from reading_session s where ` + mine("s", "p.book_id") + `) < p.updated_at, true)`
+	where coalesce(l.recorded_at < p.updated_at, true)`
 }
 
-// note is SQL that logs plain writes: rows of source (book_id, page, percentage, kind, locator, device_name, at) from
-// the device in the given parameter. Writes of one device within five minutes are one session; so are repeated
+// note is SQL that logs plain writes in books: rows of source (book_id, page, percentage, kind, locator, device_name,
+// at) from the device in the given parameter. Writes of one device within five minutes are one session; so are repeated
 // completions of the same book by the device, if no other session came between.
-func note(source, device string) string {
-	return `with source as materialized (
+func note(which, source, device string) string {
+	return `with given as materialized (` + source + `),
+	last as materialized (
+	  select distinct on (s.book_id) s.book_id, s.id, s.pass, s.kind, s.implied, s.device_id, s.recorded_at from reading_session s
+	  where ` + rows("s", which) + ` order by s.book_id, s.pass desc, s.ended_at desc, s.recorded_at desc, s.id desc),
+	source as materialized (
 	  select x.*, l.id as last_id, coalesce(l.pass, 1) as pass,
 	    coalesce(l.implied and l.device_id = ` + device + ` and l.kind = x.kind and (x.kind = 'completed' or l.recorded_at > now() - interval '5 minutes'), false) as goes_on
-	  from (` + source + `) x left join lateral (
-	    select s.id, s.pass, s.kind, s.implied, s.device_id, s.recorded_at from reading_session s
-	    where ` + mine("s", "x.book_id") + ` order by s.pass desc, s.ended_at desc, s.recorded_at desc, s.id desc limit 1) l on true),
+	  from given x left join last l on l.book_id = x.book_id),
 	merged as (
-	  update reading_session s set page = x.page, percentage = coalesce(x.percentage, s.percentage), recorded_at = now(),
-    locator = coalesce(x.locator, s.locator), device_name = coalesce(x.device_name, s.device_name),
-	    ended_at = case when x.kind = 'progress' then greatest(s.ended_at, x.at) else s.ended_at end
-	  from source x where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = x.last_id and x.goes_on)
+	  update reading_session s set (page, percentage, recorded_at, locator, device_name, ended_at) = (
+	    select x.page, coalesce(x.percentage, s.percentage), now(), coalesce(x.locator, s.locator), coalesce(x.device_name, s.device_name),
+	      case when x.kind = 'progress' then greatest(s.ended_at, x.at) else s.ended_at end from source x where x.last_id = s.id)
+	  where ` + rows("s", which) + ` and s.id = any(array(select x.last_id from source x where x.goes_on)))
 	insert into reading_session (` + sessionColumns + `, locator, device_name)
 	select app.tenant(), app.account(), gen_random_uuid(), x.book_id, x.pass, x.kind, ` + device + `, x.at, x.at, x.page, x.percentage, true, x.locator, x.device_name
 	from source x where not x.goes_on`
@@ -75,11 +99,10 @@ func note(source, device string) string {
 
 // reset is SQL that opens the next pass of the books that have progress, and counts them; $2 is the device.
 func reset(which string) string {
-	return `with opened as (
+	return known(which) + `, opened as (
 	  insert into reading_session (` + sessionColumns + `)
-	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce((select max(s.pass) from reading_session s where ` + mine("s", "p.book_id") + `), 1),
-	    'reset', $2, now(), now(), null, null, true
-	  from book b join progress p on ` + mine("p", "b.id") + ` where b.tenant_id = app.tenant() and ` + which + ` returning 1)
+	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce(l.pass, 1), 'reset', $2, now(), now(), null, null, true
+	  from p left join last l on l.book_id = p.book_id returning 1)
 	select count(*) from opened`
 }
 
@@ -90,11 +113,12 @@ func reset(which string) string {
 func fold(which string) string {
 	return strings.Join([]string{
 		`with these as materialized (select b.tenant_id, b.id, b.page_count, b.analyzed from book b where b.tenant_id = app.tenant() and ` + which + `)`,
+		`log as materialized (select s.* from reading_session s where ` + rows("s", which) + `)`,
 		// The sessions of each book, numbered from the first.
 		`ordered as materialized (
 	  select t.page_count, t.analyzed, s.*, row_number() over (partition by s.book_id order by s.pass, s.ended_at, s.recorded_at, s.id) as n,
 	    count(*) over (partition by s.book_id) as sessions, max(s.pass) over (partition by s.book_id) as last_pass
-	  from these t cross join lateral (select x.* from reading_session x where ` + mine("x", "t.id") + ` offset 0) s)`,
+	  from these t join log s on s.book_id = t.id)`,
 		// Deletes the oldest sessions beyond maxSessions.
 		`forgotten as (
 	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account()
@@ -115,11 +139,12 @@ func fold(which string) string {
 		`logged as (
 	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
 	  select app.tenant(), gen_random_uuid(), app.account(), b.id, b.started_at, b.first_completed_at, b.pass from pass b
-	  where b.first_completed_at is not null and (select count(*) from completion c where ` + mine("c", "b.id") + ` and c.pass = b.pass) = 0
+	  where b.first_completed_at is not null and (b.id, b.pass) not in (select c.book_id, c.pass from completion c
+	    where ` + rows("c", which) + ` and c.pass is not null)
 	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing)`,
 		// A book whose last pass is only opened, or that has no session, has no progress.
 		`gone as (
-	  delete from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
+	  delete from progress p where ` + rows("p", which) + `
 	    and p.book_id = any(array(select t.id from these t except select b.id from pass b where b.is_last)))`,
 		// The last pass is the progress. If no session of it has a page, the page follows from the rest.
 		`written as (

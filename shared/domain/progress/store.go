@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -56,11 +57,10 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	return out, nil
 }
 
-// Conditions for the books that are written together: by their own ids, or by the ids of their series.
+// Conditions for the books that are written together.
 const (
-	ofBook   = "b.id = $1 and b.deleted_at is null"
-	ofBooks  = "b.id = any($1)"
-	ofSeries = "b.series_id = any($1)"
+	ofBook  = "b.id = $1 and b.deleted_at is null"
+	ofBooks = "b.id = any($1)"
 )
 
 // there excludes books whose file is gone.
@@ -79,7 +79,7 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
-	b.Queue(note(`select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
+	b.Queue(note(ofBook, `select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
 		  coalesce($3::double precision, case when b.paged then least(1, $2::double precision / b.page_count) end) as percentage,
 		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noPlace+`
 		from (select b.id, b.page_count, `+paged+` as paged from book b
@@ -120,7 +120,7 @@ func read(ctx context.Context, d *db.DB, id uuid.UUID) (*Record, error) {
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
-	b.Queue(note(toTheEnd(ofBook), "$2"), id, device(ctx))
+	b.Queue(note(ofBook, toTheEnd(ofBook), "$2"), id, device(ctx))
 	db.One(&b, &out, fold(ofBook)+records, id)
 	err := d.Run(ctx, &b)
 	if err == nil && out == nil {
@@ -152,7 +152,7 @@ func unread(ctx context.Context, d *db.DB, id uuid.UUID) error {
 // queueRead and queueUnread mark the books of ids and count them; unread counts only books that had progress.
 func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
-	b.Queue(note(toTheEnd(which), "$2"), ids, device)
+	b.Queue(note(which, toTheEnd(which), "$2"), ids, device)
 	db.Value(b, n, fold(there(which))+"select count(*) from written", ids)
 }
 
@@ -163,6 +163,9 @@ func queueUnread(b *pgx.Batch, n *int64, which, device string, ids any) {
 }
 
 type mark func(b *pgx.Batch, n *int64, which, device string, ids any)
+
+// markAtOnce is how many books are marked per transaction, within the time limit for statements of requests.
+const markAtOnce = 1000
 
 // ReadSeries marks every book of a series as read and counts them; NotFound if there is no such series.
 func ReadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
@@ -177,46 +180,63 @@ func UnreadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error
 
 // ReadBooks marks books as read and counts them; unknown ids are ignored.
 func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) {
-	return several(ctx, d, ofBooks, books, queueRead)
+	return several(ctx, d, books, queueRead)
 }
 
 // ReadBooksBy is ReadBooks with a device of its own.
 func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID) error {
 	var b pgx.Batch
+	b.Queue(hashing)
 	queueRead(&b, new(int64), ofBooks, cut.Chars(device, maxDevice), books)
 	return d.Run(ctx, &b)
 }
 
 // ReadAllSeries is ReadSeries for several series; unknown ids are ignored.
 func ReadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
-	return several(ctx, d, ofSeries, series, queueRead)
+	n, _, err := wholeSeries(ctx, d, series, queueRead)
+	return n, err
 }
 
 // UnreadAllSeries is UnreadSeries for several series; unknown ids are ignored.
 func UnreadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
-	return several(ctx, d, ofSeries, series, queueUnread)
+	n, _, err := wholeSeries(ctx, d, series, queueUnread)
+	return n, err
 }
 
 func one(ctx context.Context, d *db.DB, series uuid.UUID, as mark) (int64, error) {
-	var b pgx.Batch
-	var exists bool
-	var n int64
-	QueueSeriesExists(&b, &exists, series)
-	as(&b, &n, ofSeries, device(ctx), []uuid.UUID{series})
-	if err := d.Run(ctx, &b); err != nil {
-		return 0, err
+	n, found, err := wholeSeries(ctx, d, []uuid.UUID{series}, as)
+	if err == nil && !found {
+		err = fault.Missing("Series")
 	}
-	if !exists {
-		return 0, fault.Missing("Series")
-	}
-	return n, nil
+	return n, err
 }
 
-func several(ctx context.Context, d *db.DB, which string, ids []uuid.UUID, as mark) (int64, error) {
+// wholeSeries marks all books of series; found tells whether there is any of the series.
+func wholeSeries(ctx context.Context, d *db.DB, series []uuid.UUID, as mark) (n int64, found bool, err error) {
 	var b pgx.Batch
-	var n int64
-	as(&b, &n, which, device(ctx), ids)
-	return n, d.Run(ctx, &b)
+	var books []uuid.UUID
+	db.Value(&b, &found, "select exists (select from series where tenant_id = app.tenant() and id = any($1))", series)
+	db.Values(&b, &books, "select b.id from book b where b.tenant_id = app.tenant() and "+there("b.series_id = any($1)")+" order by b.id", series)
+	if err := d.Run(ctx, &b); err != nil {
+		return 0, false, err
+	}
+	n, err = several(ctx, d, books, as)
+	return n, found, err
+}
+
+// several marks books in several transactions. If one fails, those before it stay: marking again changes nothing there.
+func several(ctx context.Context, d *db.DB, books []uuid.UUID, as mark) (n int64, err error) {
+	for some := range slices.Chunk(books, markAtOnce) {
+		var b pgx.Batch
+		var marked int64
+		b.Queue(hashing)
+		as(&b, &marked, ofBooks, device(ctx), some)
+		if err := d.Run(ctx, &b); err != nil {
+			return n, err
+		}
+		n += marked
+	}
+	return n, nil
 }
 
 // mineThere selects the caller's progress in books whose file is there, one index lookup per row.

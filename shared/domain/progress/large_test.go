@@ -1,0 +1,134 @@
+package progress_test
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/testkit"
+)
+
+// large adds a series of n books.
+func large(t *testing.T, s *testkit.Server, n int) (series uuid.UUID) {
+	t.Helper()
+	series, _ = shelf(t, s, 1)
+	s.DB.Exec(t, `insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, page_count)
+		select tenant_id, gen_random_uuid(), library_id, series_id, n::text, 10, now(), 'cbz', 't', 't', 't', 10 from book, generate_series(2, $1::integer) n`, n)
+	return series
+}
+
+// refuse makes statements fail that change more than that many rows of a table.
+func refuse(t *testing.T, s *testkit.Server, table string, most int) {
+	t.Helper()
+	s.DB.Exec(t, `create or replace function refuse() returns trigger language plpgsql as $$ begin
+		if (select count(*) from changed) > tg_argv[0]::integer then raise 'too many rows'; end if; return null; end $$`)
+	for _, event := range []string{"insert", "update"} {
+		s.DB.Exec(t, "create trigger refuse_"+event+" after "+event+" on "+table+" referencing new table as changed execute function refuse('"+
+			strconv.Itoa(most)+"')")
+	}
+}
+
+// A large series is marked in several transactions, so that no statement reaches the time limit of a request.
+func TestMarkLargeSeries(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	series := large(t, s, 2500)
+	refuse(t, s, "progress", 1000)
+	refuse(t, s, "reading_session", 1000)
+	ctx := callerContext(s.User(t, "one", "reader"))
+	for range 2 {
+		if n, err := progress.ReadSeries(ctx, s.DB.App, series); err != nil || n != 2500 {
+			t.Fatalf("read: %d, %v", n, err)
+		}
+	}
+	if n, err := progress.UnreadSeries(ctx, s.DB.App, series); err != nil || n != 2500 {
+		t.Fatalf("unread: %d, %v", n, err)
+	}
+	if n, err := progress.ReadAllSeries(ctx, s.DB.App, []uuid.UUID{uuid.New(), series}); err != nil || n != 2500 {
+		t.Fatalf("read all: %d, %v", n, err)
+	}
+	var sessions, completions int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select (select count(*) from reading_session), (select count(*) from completion)").
+		Scan(&sessions, &completions); err != nil || sessions != 7500 || completions != 5000 {
+		t.Errorf("%d sessions and %d completions, %v", sessions, completions, err)
+	}
+}
+
+// Marking 500 books reads the rows of a user who has read much a few times, not once per book, also without statistics
+// and whichever index Postgres takes.
+func TestMarkingStaysLinear(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	large(t, s, 10000)
+	me := s.User(t, "one", "reader")
+	for _, table := range []string{"reading_session", "completion", "progress"} {
+		s.DB.Exec(t, "alter table "+table+" set (autovacuum_enabled = off)")
+	}
+	for _, sql := range []string{
+		`insert into progress (tenant_id, account_id, book_id, id, current_page, completed) select tenant_id, $1, id, gen_random_uuid(), 10, true from book`,
+		`insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass) select tenant_id, gen_random_uuid(), $1, id, now(), now(), 1 from book`,
+		`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, implied, recorded_at)
+		 select tenant_id, $1, gen_random_uuid(), id, 1, 'completed', 'device', now(), now(), true, now() from book`,
+	} {
+		s.DB.Exec(t, sql, me.ID)
+	}
+	// Without the indexes that have the book, Postgres takes another one.
+	s.DB.Exec(t, "drop index reading_session_book, reading_session_of_book, completion_of_book, progress_book")
+	var books []uuid.UUID
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select array(select id from book limit 500)").Scan(&books); err != nil {
+		t.Fatal(err)
+	}
+	for i, sql := range append(progress.Writes, progress.WritesBy...) {
+		if n := discarded(t, s, me, sql, []any{books, "device"}[:1+i/len(progress.Writes)]...); n > 1_000_000 { // once per book: 5,000,000
+			t.Errorf("%s discards %d rows", sql, n)
+		}
+	}
+}
+
+// discarded runs a statement as the caller and returns how many rows its filters and joins discard.
+func discarded(t *testing.T, s *testkit.Server, c *testkit.Client, sql string, args ...any) (n int) {
+	t.Helper()
+	tx, err := s.DB.App.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	var raw []byte
+	var b pgx.Batch
+	b.Queue("select set_config('app.tenant', $1, true), set_config('app.account', $2, true)", c.Tenant.String(), c.ID.String())
+	b.Queue(progress.Hashing)
+	b.Queue("explain (analyze, timing off, format json) "+sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&raw) })
+	if err := tx.SendBatch(t.Context(), &b).Close(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	type node struct {
+		Loops  float64 `json:"Actual Loops"`
+		Filter float64 `json:"Rows Removed by Filter"`
+		Join   float64 `json:"Rows Removed by Join Filter"`
+		Plans  []json.RawMessage
+	}
+	var count func(json.RawMessage)
+	count = func(raw json.RawMessage) {
+		var at node
+		if err := json.Unmarshal(raw, &at); err != nil {
+			t.Fatal(err)
+		}
+		n += int(at.Loops * (at.Filter + at.Join))
+		for _, p := range at.Plans {
+			count(p)
+		}
+	}
+	var plans []struct{ Plan json.RawMessage }
+	if err := json.Unmarshal(raw, &plans); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plans {
+		count(p.Plan)
+	}
+	return n
+}
