@@ -10,7 +10,7 @@ var (
 // a limit.
 var (
 	BookHistory, SeriesHistory = subjects[0].entries, subjects[1].entries
-	ForgetBook, ForgetSeries   = forgetBooks(subjects[0].books), forgetBooks(subjects[1].books)
+	ForgetBook, ForgetSeries   = forgetSome(ofThese(subjects[0].books)), forgetSome(ofThese(subjects[1].books))
 )
 
 // Writes are the statements that write progress: $1 are ids of books; in WritesBy $2 is the device.

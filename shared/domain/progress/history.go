@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -132,31 +133,41 @@ func (s subject) history(ctx context.Context, d *db.DB, id uuid.UUID) (*History,
 
 // forget removes the readings of a book or series from the caller's history; NotFound if there is none. Progress stays.
 func (s subject) forget(ctx context.Context, d *db.DB, id uuid.UUID) error {
-	var b pgx.Batch
-	var exists bool
-	s.exists(&b, &exists, id)
-	b.Queue(forgetBooks(s.books), id)
-	if err := d.Run(ctx, &b); err != nil {
-		return err
-	}
-	if !exists {
-		return fault.Missing(s.name)
+	for n := int64(forgetAtOnce); n == forgetAtOnce; {
+		var b pgx.Batch
+		var exists bool
+		s.exists(&b, &exists, id)
+		db.Affected(&b, &n, forgetSome(ofThese(s.books)), id)
+		if err := d.Run(ctx, &b); err != nil {
+			return err
+		}
+		if !exists {
+			return fault.Missing(s.name)
+		}
 	}
 	return nil
 }
 
+// forgetAtOnce is how many readings are forgotten per transaction, within the time limit for statements of requests.
+const forgetAtOnce = 5000
+
 const forgetSQL = "update completion c set forgotten = true where " + remembered
 
-// forgetBooks is SQL that forgets the readings of the books b that match a condition.
-func forgetBooks(which string) string {
-	return forgetSQL + " and c.book_id in (select b.id from book b where b.tenant_id = app.tenant() and " + which + ")"
+// ofThese is the condition for the readings of the books b that match a condition.
+func ofThese(which string) string {
+	return " and c.book_id in (select b.id from book b where b.tenant_id = app.tenant() and " + which + ")"
+}
+
+// forgetSome is SQL that forgets up to forgetAtOnce of the caller's readings.
+func forgetSome(condition string) string {
+	return forgetSQL + " and c.id = any(array(select c.id from completion c where " + remembered + condition + " limit " + strconv.Itoa(forgetAtOnce) + "))"
 }
 
 // forgetReading removes one reading of a book from the caller's history; NotFound if there is none.
 func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error {
 	var b pgx.Batch
 	var found bool
-	db.Value(&b, &found, forgetBooks(ofBook)+" and c.id = $2 returning true", book, reading)
+	db.Value(&b, &found, forgetSQL+ofThese(ofBook)+" and c.id = $2 returning true", book, reading)
 	if err := d.Run(ctx, &b); err != nil {
 		return err
 	}
@@ -167,9 +178,13 @@ func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error
 }
 
 func forgetAll(ctx context.Context, d *db.DB) error {
-	var b pgx.Batch
-	b.Queue(forgetSQL)
-	return d.Run(ctx, &b)
+	for n := int64(forgetAtOnce); n == forgetAtOnce; {
+		var err error
+		if n, err = db.Exec(ctx, d, forgetSome("")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func historyRoutes(a *httpapi.API, d *db.DB) {

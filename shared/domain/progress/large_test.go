@@ -132,3 +132,22 @@ func discarded(t *testing.T, s *testkit.Server, c *testkit.Client, sql string, a
 	}
 	return n
 }
+
+// A long history is deleted in several transactions.
+func TestForgetLongHistory(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	series := large(t, s, 1)
+	me := s.User(t, "one", "reader")
+	refuse(t, s, "completion", 5000)
+	s.DB.Exec(t, "alter table completion disable trigger refuse_insert")
+	for _, path := range []string{"/api/v1/series/" + series.String() + "/read-history", "/api/v1/user/read-history"} {
+		s.DB.Exec(t, `insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
+			select tenant_id, gen_random_uuid(), $1, id, now(), clock_timestamp(), n from book, generate_series(1, 6000) n`, me.ID)
+		me.Do("DELETE", path, nil).Want(204)
+		var left int
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from completion where not forgotten").Scan(&left); err != nil || left != 0 {
+			t.Errorf("%s leaves %d readings, %v", path, left, err)
+		}
+	}
+}
