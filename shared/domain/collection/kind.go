@@ -36,8 +36,14 @@ func (k kind) from() string {
 		where m.tenant_id = app.tenant() and m.collection_id = $1 and ` + k.There
 }
 
-// count is SQL for the number of existing members of collection c.
+// members is SQL for the number of all members of collection c.
+const members = "(select count(*) from collection_member m where m.tenant_id = app.tenant() and m.collection_id = c.id)"
+
+// count is SQL for the number of existing members of one collection c. All series exist.
 func (k kind) count() string {
+	if k.Table == "series" {
+		return members
+	}
 	return "(select count(*) from collection_member m where m.tenant_id = app.tenant() and m.collection_id = c.id and (select " + k.There +
 		" from " + k.Table + " x where x.tenant_id = app.tenant() and x.id = m." + k.Column + "))"
 }
@@ -70,13 +76,24 @@ type row struct {
 	Members int64 `db:"members"`
 }
 
-func (k kind) columns() string {
-	return "c.id, c.name, c.summary, c.ordered, c.condition, c.created_at, c.updated_at, " + k.count() + " as members"
-}
+const columns = "c.id, c.name, c.summary, c.ordered, c.condition, c.created_at, c.updated_at, "
 
 const mineOf = " from collection c where c.tenant_id = app.tenant() and c.kind = "
 
 // queueGet adds the select of one by id to the batch.
 func (k kind) queueGet(b *pgx.Batch, dst **row, id any) {
-	db.One(b, dst, "select "+k.columns()+mineOf+"'"+k.Name+"' and c.id = $1", id)
+	db.One(b, dst, "select "+columns+k.count()+" as members"+mineOf+"'"+k.Name+"' and c.id = $1", id)
+}
+
+// listSQL selects lists; rest is the rest of the condition, and what follows it. It counts the few books that are gone
+// for all lists at once, instead of looking at each member of each list.
+func (k kind) listSQL(rest string) string {
+	sql := "select " + columns + members
+	if k.Table == "book" {
+		sql = `with gone as materialized (
+	  select m.collection_id, count(*) as members from book x join collection_member m on m.tenant_id = x.tenant_id and m.book_id = x.id
+	  where x.tenant_id = app.tenant() and x.deleted_at is not null group by m.collection_id)
+	` + sql + " - coalesce((select g.members from gone g where g.collection_id = c.id), 0)"
+	}
+	return sql + " as members" + mineOf + "'" + k.Name + "' " + rest
 }

@@ -15,7 +15,7 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]row, int
 	var b pgx.Batch
 	var page []row
 	var total int64
-	db.All(&b, &page, "select "+k.columns()+mineOf+"'"+k.Name+"' order by c.name collate natural_order, c.id limit $1 offset $2", limit, offset)
+	db.All(&b, &page, k.listSQL("order by c.name collate natural_order, c.id limit $1 offset $2"), limit, offset)
 	db.Value(&b, &total, "select count(*)"+mineOf+"'"+k.Name+"'")
 	return page, total, d.Run(ctx, &b)
 }
@@ -26,8 +26,8 @@ func (k kind) having(ctx context.Context, d *db.DB, what string, id uuid.UUID) (
 	var exists bool
 	var page []row
 	db.Value(&b, &exists, "select exists (select from "+k.Table+" x where x.tenant_id = app.tenant() and x.id = $1 and "+k.There+")", id)
-	db.All(&b, &page, "select "+k.columns()+mineOf+"'"+k.Name+"' and c.id in (select m.collection_id from collection_member m where m.tenant_id = app.tenant() and m."+
-		k.Column+" = $1) order by c.name collate natural_order, c.id", id)
+	db.All(&b, &page, k.listSQL("and c.id in (select m.collection_id from collection_member m where m.tenant_id = app.tenant() and m."+
+		k.Column+" = $1) order by c.name collate natural_order, c.id"), id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
