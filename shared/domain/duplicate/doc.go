@@ -4,7 +4,8 @@
 //
 //   - A task finds the groups, on request or by the schedule in the settings. Lists read the current members from the
 //     books: a book that is gone is no duplicate any more, and a group of one is not shown. The same holds for series.
-//   - A dismissed group of books is shown again when its members change; a dismissed group of series, when others join.
+//   - A dismissed group of books is shown again when its members change, and to users who do not see every series, when
+//     others join that they see; a dismissed group of series, when others join.
 //
 // Tables: duplicate, series_duplicate; reads book, series, library, external_id, setting.
 package duplicate

@@ -35,12 +35,14 @@ type GroupPage struct {
 	Totals
 }
 
-// shown joins the groups with their current books, without groups that were dismissed with exactly these. The index on
-// fingerprints excludes empty ones, and is used only if the query does so explicitly.
+// shown joins the groups with their current books, without groups that were dismissed with exactly these. Users who do
+// not see every series see only some of these. The index on fingerprints excludes empty ones, and is used only if the
+// query does so explicitly.
 const shown = ` from duplicate g cross join lateral (
 	  select array_agg(b.id order by b.id) as books from book b
 	  where b.tenant_id = app.tenant() and b.fingerprint = g.fingerprint and b.fingerprint <> '' and b.deleted_at is null) m
-	where g.tenant_id = app.tenant() and cardinality(m.books) > 1 and m.books is distinct from g.dismissed`
+	where g.tenant_id = app.tenant() and cardinality(m.books) > 1
+	  and not coalesce(m.books = g.dismissed or app.limited() and m.books <@ g.dismissed, false)`
 
 // list returns a page of the groups, oldest first, and the totals in one round trip.
 func list(ctx context.Context, d *db.DB, limit, offset int) ([]Group, *Totals, error) {
