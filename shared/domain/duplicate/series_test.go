@@ -220,7 +220,7 @@ func TestPlans(t *testing.T) {
 	s.exec("insert into series_duplicate (tenant_id, id, library_id, value) select $1, gen_random_uuid(), $2, 'series ' || n from generate_series(1, 20) n", s.One, library)
 	s.exec("insert into series_duplicate (tenant_id, id, source, value) select $1, gen_random_uuid(), 'plugin:x', n::text from generate_series(1, 20) n", s.One)
 	s.exec("update book set fingerprint = md5(series_id::text || (number::integer / 2))")
-	s.exec("insert into duplicate (tenant_id, id, fingerprint) select $1, gen_random_uuid(), fingerprint from (select distinct fingerprint from book where tenant_id = $1 limit 20) f", s.One)
+	s.exec("insert into duplicate (tenant_id, id, fingerprint) select $1, gen_random_uuid(), fingerprint from (select distinct fingerprint from book where tenant_id = $1 limit 2000) f", s.One)
 	s.exec("vacuum analyze")
 	scanned, plan := s.Scans(t, c, duplicate.SeriesSQL)
 	if slices.Contains(scanned, "series") || slices.Contains(scanned, "external_id") {
@@ -228,5 +228,7 @@ func TestPlans(t *testing.T) {
 	}
 	if _, plan := s.Scans(t, c, duplicate.GroupsSQL); !strings.Contains(plan, "book_fingerprint") {
 		t.Errorf("books are not looked up by their content: %s", plan)
+	} else if strings.Contains(plan, `"Sort Key": ["g.created_at`) {
+		t.Errorf("a page looks up the books of all groups: %s", plan)
 	}
 }
