@@ -72,6 +72,26 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
+// Without app.request_timeout a statement of a request has 2 s, and one of a worker or a program any time.
+func TestTimeOfAStatement(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	user := s.User(t, "one", "reader")
+	d, err := db.Open(db.Config{URL: s.DB.AppURL + "&app.request_timeout=", MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	for want, scope := range map[string]db.Scope{"2s": &auth.Caller{Tenant: s.One, AccountID: user.ID}, "0": db.Tenant(s.One)} {
+		var limit string
+		var b pgx.Batch
+		b.Queue("select current_setting('statement_timeout')").QueryRow(func(row pgx.Row) error { return row.Scan(&limit) })
+		if err := d.Run(db.In(context.Background(), scope), &b); err != nil || limit != want {
+			t.Errorf("%q, %v, want %q", limit, err, want)
+		}
+	}
+}
+
 // A full or failing disk, a closed connection, a deadlock or a row that was just deleted is not an internal error: the
 // client gets the reason and when to retry.
 func TestTryAgain(t *testing.T) {
@@ -82,8 +102,9 @@ func TestTryAgain(t *testing.T) {
 		// A cancelled query, transaction_timeout, temp_file_limit.
 		"57014": "too long", "25P04": "too long", "53400": "too long",
 		// Idle sessions are ended.
-		"57P01": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable",
-		"08000": "not reachable", "08003": "not reachable", "08006": "not reachable", "53000": "not reachable", "53300": "not reachable"} {
+		"57P01": "not reachable", "57P02": "not reachable", "57P03": "not reachable", "57P04": "not reachable", "57P05": "not reachable", "25P03": "not reachable",
+		"08000": "not reachable", "08003": "not reachable", "08006": "not reachable",
+		"53000": "not reachable", "53200": "not reachable", "53300": "not reachable"} {
 		_, err := db.Exec(db.In(context.Background(), db.Tenant(s.One)), s.DB.System, "do $$ begin raise using errcode = '"+state+"'; end $$")
 		if !later(err, text) {
 			t.Errorf("%s: %v, want %q", state, err, text)
