@@ -4,15 +4,15 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
-	"testing/iotest"
 )
 
 // A response that the store breaks off is not reported with the error that format readers return for a truncated file.
 func TestCutAnswerIsTroubleOfTheStore(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "a")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-	url, _, _ := served(t, func(rw http.ResponseWriter, r *http.Request) {
+	store := func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Length", "1000")
 		rw.Header().Set("Content-Range", "bytes 10-1009/2000")
 		rw.WriteHeader(http.StatusPartialContent)
@@ -21,28 +21,28 @@ func TestCutAnswerIsTroubleOfTheStore(t *testing.T) {
 			t.Error(err)
 		}
 		panic(http.ErrAbortHandler)
-	})
-	s := Config{LibraryEndpoint: url, PathStyle: true, Region: "us-east-1"}.Library()
-	o := Object{Key: "k", Size: 2000}
-	for name, read := range map[string]func() error{
-		"range": func() error { _, err := s.ReadRange(t.Context(), "b", o, 10, 1000); return err },
-		"tail":  func() error { _, _, err := s.Tail(t.Context(), "b", "k", make([]byte, 2000)); return err },
-		"copy": func() error {
-			r, err := s.Range(t.Context(), "b", o, 10, 1000)
-			if err != nil {
+	}
+	plain, _, _ := served(t, store)
+	secure, _, _ := started(t, (*httptest.Server).StartTLS, store)
+	for _, url := range []string{plain, secure} {
+		s := Config{LibraryEndpoint: url, PathStyle: true, Region: "us-east-1"}.Library()
+		o := Object{Key: "k", Size: 2000}
+		for name, read := range map[string]func() error{
+			"range": func() error { _, err := s.ReadRange(t.Context(), "b", o, 10, 1000); return err },
+			"tail":  func() error { _, _, err := s.Tail(t.Context(), "b", "k", make([]byte, 2000)); return err },
+			"copy": func() error {
+				r, err := s.Range(t.Context(), "b", o, 10, 1000)
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				_, err = io.Copy(io.Discard, r)
 				return err
+			},
+		} {
+			if err := read(); !errors.Is(err, ErrCut) || errors.Is(err, io.ErrUnexpectedEOF) || !Unreachable(err) {
+				t.Errorf("%s from %s: %v", name, url, err)
 			}
-			defer r.Close()
-			_, err = io.Copy(io.Discard, r)
-			return err
-		},
-		"net/http": func() error {
-			_, err := whole{io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF))}.Read(make([]byte, 1))
-			return err
-		},
-	} {
-		if err := read(); !errors.Is(err, ErrCut) || errors.Is(err, io.ErrUnexpectedEOF) || !Unreachable(err) {
-			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
