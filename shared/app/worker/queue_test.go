@@ -72,7 +72,7 @@ func same(t *testing.T, got, want []string) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// Workers are killed again and again while messages come twice, late and in any order. WORKER_TEST_BOOKS and
+// Workers are killed again and again while messages are lost, or come twice, late and in any order. WORKER_TEST_BOOKS and
 // WORKER_TEST_KILLS make it larger: 5000 and 200 take some minutes.
 func TestKilledWorkersAndBadQueue(t *testing.T) {
 	const series = 25
@@ -82,7 +82,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 	o := r.owner("one")
 	o.fill(series, books)
 	r.exec("alter table task alter column max_attempts set default 1000") // being killed is not the tasks' fault here
-	r.sqs.Fault(sqs.Faults{Seed: 6, Duplicate: 0.1, Reorder: true, Delay: 0.2, DelayMax: 500 * time.Millisecond})
+	r.sqs.Fault(sqs.Faults{Seed: 6, Lose: 0.2, Duplicate: 0.1, Reorder: true, Delay: 0.2, DelayMax: 500 * time.Millisecond})
 	r.config.Queue.DeadURL = ""
 	r.config.Queue.TaskURL = r.sqs.Queue("tasks", time.Second, "", 0)
 	stop := r.work(0)
@@ -128,6 +128,10 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 					if !works && r.count("status = 'running' and locked_by like $1", worker) > 0 {
 						works, end = true, time.Now().Add(life())
 					}
+					if n := r.count("status = 'running' and lease_until < now() - interval '10 seconds'"); n > 0 { // the lease is 1 s
+						t.Errorf("%d tasks of dead workers were not taken back", n)
+						return
+					}
 					time.Sleep(20 * time.Millisecond) // its life, not a wait for something
 				}
 				if err := cmd.Process.Kill(); err != nil {
@@ -146,15 +150,17 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 		t.Fatalf("after %d kills: %+v", killed, res)
 	}
 	same(t, o.state(), want)
-	var attempts, epochs int
-	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select sum(attempts), max(lease_epoch) from task").Scan(&attempts, &epochs); err != nil {
+	var attempts, deaths, epochs int
+	if err := r.db.Owner.Pool().QueryRow(context.Background(), "select sum(attempts), sum(deaths), max(lease_epoch) from task").Scan(&attempts, &deaths, &epochs); err != nil {
 		t.Fatal(err)
 	}
-	again := r.count("attempts > 1")
-	if again == 0 {
-		t.Errorf("of %d workers none was killed at work", killed)
+	if deaths < kills/4 {
+		t.Errorf("%d workers were killed, but only %d tasks lost theirs", killed, deaths)
 	}
-	t.Logf("%d kills, %d attempts, %d tasks were begun again, the scan was claimed up to %d times", killed, attempts, again, epochs)
+	if did := r.sqs.Done(); did.Lost == 0 || did.Duplicated == 0 || did.Reordered == 0 {
+		t.Errorf("the faults of the queue did not happen: %+v", did)
+	}
+	t.Logf("%d kills, %d tasks lost their worker, %d attempts, the scan was claimed up to %d times, messages: %+v", killed, deaths, attempts, epochs, r.sqs.Done())
 }
 
 // A scan through the queue, with two workers.

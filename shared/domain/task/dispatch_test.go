@@ -99,9 +99,11 @@ func TestWindow(t *testing.T) {
 func TestLostMessages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name   string
-		faults sqs.Faults
-	}{{"a fifth lost", sqs.Faults{Seed: 5, Lose: 0.2}}, {"all lost", sqs.Faults{Lose: 1}}, {"all refused", sqs.Faults{Refuse: 1}}} {
+		name           string
+		faults         sqs.Faults
+		arrive, vanish bool
+	}{{"a fifth lost", sqs.Faults{Seed: 5, Lose: 0.2}, true, true}, {"all lost", sqs.Faults{Lose: 1}, false, true},
+		{"all refused", sqs.Faults{Refuse: 1}, false, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			d, s, ctx := testkit.DB(t), sqs.Start(t), context.Background()
@@ -118,6 +120,9 @@ func TestLostMessages(t *testing.T) {
 				if c.faults.Refuse > 0 {
 					break // three attempts each
 				}
+			}
+			if n, _ := s.Len("tasks"); n > 0 != c.arrive || s.Done().Lost > 0 != c.vanish {
+				t.Errorf("%d messages arrived, %d were lost", n, s.Done().Lost)
 			}
 			total := count(t, d, "true")
 			if n := count(t, d, "status = 'pending'"); n != total {

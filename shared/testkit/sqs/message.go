@@ -47,11 +47,13 @@ func (s *Server) send(q *queue, body string, delay int) (string, error) {
 	}
 	id, now := uuid.NewString(), time.Now()
 	if s.random.Float64() < s.faults.Lose {
+		s.done.Lost++
 		return id, nil
 	}
 	copies := 1
 	if s.random.Float64() < s.faults.Duplicate {
 		copies = 2
+		s.done.Duplicated++
 	}
 	for range copies {
 		visible := now.Add(time.Duration(delay) * time.Second)
@@ -169,6 +171,9 @@ func (s *Server) take(q *queue, n int, visibility *int) []map[string]any {
 		if q.maxReceives > 0 && m.receives >= q.maxReceives && s.queues[q.dead] != nil {
 			dead = append(dead, m)
 			continue
+		}
+		if slices.IndexFunc(q.messages, func(o *message) bool { return !o.visible.After(now) }) < i { // an older one waits
+			s.done.Reordered++
 		}
 		out = append(out, m.receive(now, hide))
 	}

@@ -26,6 +26,7 @@ type Server struct {
 	faults  Faults
 	random  *rand.Rand
 	calls   map[string]int
+	done    Done
 }
 
 // Faults are probabilities between 0 and 1, per message.
@@ -38,6 +39,9 @@ type Faults struct {
 	Reorder   bool          // any visible message may be next
 	Refuse    float64       // per request: answered with 503
 }
+
+// Done counts what the faults did.
+type Done struct{ Lost, Duplicated, Reordered int }
 
 // Start serves until the test ends.
 func Start(t testing.TB) *Server {
@@ -81,6 +85,13 @@ func (s *Server) Calls(action string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[action]
+}
+
+// Done returns what the faults did since the start.
+func (s *Server) Done() Done {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
 }
 
 func (s *Server) address(name string) string { return s.URL + "/" + account + "/" + name }
