@@ -31,13 +31,14 @@ func TestNoTaskIsClaimedTwice(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
 	add(t, d, d.Tenant(t, "one"), 300)
+	system := pool(t, d.SystemURL)
 	var mu sync.Mutex
 	seen := map[uuid.UUID]int{}
 	var claimers sync.WaitGroup
 	for range 32 {
 		claimers.Go(func() {
 			for {
-				got, err := claim(context.Background(), d.System, "w", time.Minute, 3)
+				got, err := claim(context.Background(), system, "w", time.Minute, 3)
 				if err != nil {
 					t.Error(err)
 					return
@@ -64,7 +65,100 @@ func TestNoTaskIsClaimedTwice(t *testing.T) {
 	}
 }
 
-// Each message arrives four times, at 32 receivers.
+// pool has a connection for each of 32 workers.
+func pool(t *testing.T, url string) *db.DB {
+	t.Helper()
+	p, err := db.Open(db.Config{URL: url, MaxConns: 32, Timeout: 30 * time.Second})
+	must(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// Leases run out all the time, so that tasks go from worker to worker. Only the last one's work counts, and one ends the
+// task.
+func TestLostTasksEndOnce(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	add(t, d, d.Tenant(t, "one"), 100)
+	exec(t, d, "update task set max_attempts = 1000")
+	exec(t, d, "create table work (n bigint generated always as identity, task uuid, epoch integer)")
+	exec(t, d, "grant insert on work to longbox_app")
+	app, system := pool(t, d.AppURL), pool(t, d.SystemURL)
+	var mu sync.Mutex
+	ended, lost := map[uuid.UUID]int{}, 0
+	work := func(h Held) error {
+		_, err := db.Exec(db.In(ctx, h.Scope()), app, "insert into work (task, epoch) values ($1, $2)", h.ID, h.Epoch)
+		var end []state
+		if err == nil {
+			end, err = finish(ctx, system, h, nil, nil, nil)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case db.LeaseLost(err) || err == nil && len(end) == 0:
+			lost++
+			return nil
+		case err == nil:
+			ended[h.ID]++
+		}
+		return err
+	}
+	var workers, rescuers sync.WaitGroup
+	over := make(chan struct{})
+	for range 4 {
+		rescuers.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if _, err := Rescue(ctx, system, nil); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 28 {
+		workers.Go(func() {
+			for {
+				var open bool
+				got, err := claim(ctx, system, "w", time.Millisecond, 1)
+				if err == nil && len(got) > 0 {
+					err, open = work(got[0]), true
+				} else if err == nil {
+					err = d.Owner.Pool().QueryRow(ctx, "select exists (select from task where status in ('pending', 'running'))").Scan(&open)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				if err != nil || !open {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	close(over)
+	rescuers.Wait()
+	for id, n := range ended {
+		if n != 1 {
+			t.Errorf("task %s ended %d times", id, n)
+		}
+	}
+	if n := count(t, d, "status = 'completed' and lease_epoch = (select max(epoch) from work where task = id)"); n != 100 || len(ended) != 100 || lost == 0 {
+		t.Errorf("%d tasks completed by who worked last, %d ended, %d times the lease was lost", n, len(ended), lost)
+	}
+	var late int
+	must(t, d.Owner.Pool().QueryRow(ctx, `select count(*) from (select epoch <= lag(epoch) over (partition by task order by n) as late from work) w where late`).Scan(&late))
+	if late != 0 {
+		t.Errorf("%d times one worked who had lost the task to another", late)
+	}
+	t.Logf("the lease was lost %d times", lost)
+}
+
+// Each message arrives eight times, at 32 receivers.
 func TestNoMessageRunsATaskTwice(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -105,7 +199,7 @@ func TestNoMessageRunsATaskTwice(t *testing.T) {
 	}
 	for range 4 {
 		for _, id := range ids {
-			messages <- id
+			messages <- id // twice in a row, so that two receivers have it at the same moment
 			messages <- id
 		}
 	}
