@@ -55,7 +55,7 @@ func serve(args []string) {
 		case "mute":
 			time.Sleep(time.Hour)
 		case "lingers": // starts a process outside the plugin's group that holds its output open
-			time.Sleep(5 * time.Second)
+			time.Sleep(time.Minute)
 			os.Exit(0)
 		}
 	}

@@ -199,7 +199,7 @@ func TestPluginThatMeansHarm(t *testing.T) {
 		t.Errorf("%+v", fault)
 	}
 	h.Close()
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 30*time.Second { // it lives for a minute
 		t.Errorf("what the plugin has started was waited for: %s", took)
 	}
 	if _, fault := ask(h, start(), "ping", nil); fault == nil || fault.Code != plug.Limited {
