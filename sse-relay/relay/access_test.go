@@ -418,9 +418,11 @@ func TestRevoked(t *testing.T) {
 			} else {
 				s.redis.Client.Set(t.Context(), events.GenerationKey(tenant), "other", 0)
 			}
+			began := time.Now()
 			for _, c := range lost {
-				s.ended(c, time.Second)
+				s.ended(c, 10*time.Second)
 			}
+			t.Logf("all ended after %s", time.Since(began))
 			s.publish(tenant, numbered("still", 1))
 			s.expect(keeps, "still")
 		})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -120,18 +121,20 @@ func TestRestartedPassHasItsOwnStart(t *testing.T) {
 	_, books := shelf(t, s, 1)
 	me := s.User(t, "one", "reader")
 	path := "/api/v1/books/" + books[0].String() + "/progress"
-	start := func(body string) string {
-		return me.Do("PUT", path, body).Want(200).Map()["startedAt"].(string)
+	start := func(body string) time.Time {
+		var p struct{ StartedAt time.Time }
+		me.Do("PUT", path, body).Want(200).JSON(&p)
+		return p.StartedAt
 	}
 	first := start(`{"currentPage":1}`)
-	if got := start(`{"currentPage":10}`); got != first {
+	if got := start(`{"currentPage":10}`); !got.Equal(first) {
 		t.Errorf("completing moved the start from %s to %s", first, got)
 	}
-	if got := start(`{"currentPage":1}`); got != first {
+	if got := start(`{"currentPage":1}`); !got.Equal(first) {
 		t.Errorf("turning back moved the start from %s to %s", first, got)
 	}
 	me.Do("DELETE", path, nil).Want(204)
-	if got := start(`{"currentPage":1}`); got <= first {
+	if got := start(`{"currentPage":1}`); !got.After(first) {
 		t.Errorf("the second pass started at %s, the first at %s", got, first)
 	}
 }
@@ -150,7 +153,9 @@ func TestCompletedOnceUnderRaces(t *testing.T) {
 				}
 				return
 			}
-			me.Do("PUT", "/api/v1/books/"+books[i%3].String()+"/progress", `{"currentPage":10}`).Want(200)
+			if r := me.Do("PUT", "/api/v1/books/"+books[i%3].String()+"/progress", `{"currentPage":10}`); r.Status != 200 {
+				t.Errorf("status %d: %s", r.Status, r.Body)
+			}
 		})
 	}
 	wg.Wait()

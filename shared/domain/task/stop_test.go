@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,9 +17,11 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// late forwards connections to address, but delays responses that contain mark until goAhead is closed.
-func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at string) {
+// late forwards connections to address, but delays responses that contain mark until goAhead is closed. held tells
+// whether one was delayed.
+func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at string, held *atomic.Bool) {
 	t.Helper()
+	held = new(atomic.Bool)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
@@ -42,6 +45,7 @@ func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at strin
 				for b := make([]byte, 64<<10); ; {
 					n, err := out.Read(b)
 					if bytes.Contains(b[:n], []byte(mark)) {
+						held.Store(true)
 						<-goAhead
 					}
 					if _, gone := in.Write(b[:n]); gone != nil || err != nil {
@@ -51,7 +55,7 @@ func late(t *testing.T, address, mark string, goAhead <-chan struct{}) (at strin
 			}()
 		}
 	}()
-	return l.Addr().String()
+	return l.Addr().String(), held
 }
 
 // A task whose claim is in flight when its worker stops is given back, and does not stay with a worker that does not
@@ -63,7 +67,8 @@ func TestClaimWhileStopping(t *testing.T) {
 	u, err := url.Parse(d.SystemURL)
 	must(t, err)
 	goAhead := make(chan struct{})
-	u.Host = late(t, u.Host, "the marked one", goAhead)
+	at, held := late(t, u.Host, "the marked one", goAhead)
+	u.Host = at
 	system, err := db.Open(db.Config{URL: u.String(), MaxConns: 4, Timeout: 30 * time.Second})
 	must(t, err)
 	t.Cleanup(system.Close)
@@ -76,7 +81,7 @@ func TestClaimWhileStopping(t *testing.T) {
 	var b pgx.Batch
 	must(t, Add(&b, Spec{Type: AnalyzeBooks, Params: map[string]string{"name": "the marked one"}}, new(uuid.UUID)))
 	must(t, d.App.Run(db.In(ctx, db.Tenant(tenant)), &b))
-	testkit.Eventually(t, time.Minute, func() bool { return count(t, d, "status = 'running'") == 1 })
+	testkit.Eventually(t, time.Minute, func() bool { return held.Load() && count(t, d, "status = 'running'") == 1 })
 	cancel()
 	close(goAhead)
 	must(t, <-ended)
@@ -99,7 +104,8 @@ func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
 	u, err := url.Parse(d.SystemURL)
 	must(t, err)
 	never := make(chan struct{})
-	u.Host = late(t, u.Host, string(all[0].ID[:]), never)
+	at, held := late(t, u.Host, string(all[0].ID[:]), never)
+	u.Host = at
 	system, err := db.Open(db.Config{URL: u.String(), MaxConns: 4, Timeout: 30 * time.Second})
 	must(t, err)
 	t.Cleanup(func() { close(never); system.Close() })
@@ -115,4 +121,7 @@ func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
 		must(t, d.Owner.Pool().QueryRow(ctx, "select lease_until from task").Scan(&until))
 		return until.Sub(started) > lease+2*time.Second // it was renewed repeatedly
 	})
+	if !held.Load() {
+		t.Error("every answer came")
+	}
 }
