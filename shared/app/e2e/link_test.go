@@ -21,6 +21,7 @@ type link struct {
 	addr   string
 	trips  atomic.Int64 // ReadyForQuery messages of Postgres: the ends of round trips
 	others atomic.Int64 // round trips that no request causes: see kept
+	frozen atomic.Int64 // calls of freeze
 
 	mu     sync.Mutex
 	listen net.Listener // nil: cut
@@ -53,6 +54,27 @@ func (l *link) cut() {
 		c.Close()
 	}
 	clear(l.conns)
+}
+
+// freeze stops what goes over the present connections, which stay open, as a router does that forgot them.
+func (l *link) freeze() { l.frozen.Add(1) }
+
+// gate reads from a connection until it is frozen, and then waits for its end.
+type gate struct {
+	io.Reader
+	link *link
+	born int64
+}
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	if g.link.frozen.Load() == g.born {
+		return n, err
+	}
+	for err == nil {
+		_, err = g.Reader.Read(p)
+	}
+	return 0, err
 }
 
 // restore listens on the same address again.
@@ -121,19 +143,21 @@ func (l *link) serve(listen net.Listener, client net.Conn, postgres bool) {
 		return
 	}
 	defer func() { l.mu.Lock(); delete(l.conns, client); l.mu.Unlock() }()
+	born := l.frozen.Load()
+	asked, answered := &gate{client, l, born}, &gate{server, l, born}
 	go func() {
 		if postgres {
-			l.questions(server, client)
+			l.questions(server, asked)
 		} else {
-			_, _ = io.Copy(server, client) // if either side ends, both end
+			_, _ = io.Copy(server, asked) // if either side ends, both end
 		}
 		server.Close()
 	}()
 	if !postgres {
-		_, _ = io.Copy(client, server)
+		_, _ = io.Copy(client, answered)
 		return
 	}
-	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
+	in, out := bufio.NewReaderSize(answered, 64<<10), bufio.NewWriterSize(client, 64<<10)
 	for {
 		// Each message of the server has one byte for the type and four for the length, which includes itself.
 		var head [5]byte

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,55 @@ func TestPostgresStops(t *testing.T) {
 	}
 }
 
+// A router forgets the connections to Postgres: they stay open, but nothing comes over them any more, while new ones
+// work. A request gets its answer, or is refused within DATABASE_TIMEOUT, and nobody waits for the old ones again.
+func TestPostgresConnectionsFreeze(t *testing.T) {
+	t.Parallel()
+	var l *link
+	s := newSystem(t, links{database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
+	admin := s.as("admin")
+	read := func() (refused int64, slowest time.Duration) {
+		var n atomic.Int64
+		var all sync.WaitGroup
+		times := make(chan time.Duration, 20)
+		for range cap(times) {
+			all.Go(func() {
+				began := time.Now()
+				a := s.fetch(t, admin, "GET", "/api/v1/books")
+				times <- time.Since(began)
+				if a.Status == 503 && a.Header.Get("Retry-After") != "" {
+					n.Add(1)
+				} else if a.Status != 200 {
+					t.Errorf("status %d", a.Status)
+				}
+			})
+		}
+		all.Wait()
+		close(times)
+		for took := range times {
+			slowest = max(slowest, took)
+		}
+		return n.Load(), slowest
+	}
+	if refused, _ := read(); refused > 0 {
+		t.Fatalf("%d refused before", refused)
+	}
+	l.freeze()
+	refused, slowest := read()
+	// One round trip more in a request that asks for the tenant of the host; the rest is for a busy machine.
+	if limit := 2*s.config.Database.Timeout + 5*time.Second; slowest > limit {
+		t.Errorf("an answer took %s, want at most %s", slowest, limit)
+	}
+	if refused == 0 {
+		t.Error("no connection was in use")
+	}
+	again, took := read()
+	if again > 0 {
+		t.Errorf("%d of the next reads were refused: the old connections are still in the way", again)
+	}
+	t.Logf("%d refused, the slowest answer took %s, then %s", refused, slowest, took)
+}
+
 func TestRedisStops(t *testing.T) {
 	t.Parallel()
 	var l *link
@@ -147,4 +197,30 @@ func TestRedisStops(t *testing.T) {
 	l.cut()
 	l.restore(t, false)
 	served("after")
+	// It goes and comes again while somebody reads.
+	over, read := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		defer func() { read <- n }()
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if a := s.fetch(t, admin, "GET", "/api/v1/books/"+b.ID.String()+"/pages/1"); a.Status != 200 {
+				t.Errorf("while Redis goes and comes: status %d: %s", a.Status, a.Body)
+				return
+			}
+			n++
+		}
+	}()
+	for range 20 {
+		s.fetch(t, admin, "GET", "/api/v1/books").want(t, 200)
+		l.cut()
+		s.fetch(t, admin, "GET", "/api/v1/books").want(t, 200)
+		l.restore(t, false)
+	}
+	close(over)
+	t.Logf("%d reads while Redis went and came", <-read)
 }

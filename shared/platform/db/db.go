@@ -64,6 +64,10 @@ type DB struct {
 // and a recovering server does not get all attempts at once.
 const awayFor = 300 * time.Millisecond
 
+// closeWithin limits how long a connection that is given up keeps its place in the pool. pgx waits 15 s for the server's
+// last bytes, which never come over a connection that a router has forgotten.
+const closeWithin = 2 * time.Second
+
 var errAway = errors.New("the database did not accept a connection a moment ago")
 
 // Open prepares the pool. Unless Prepare is set, it uses no named prepared statements, so a transaction pooler may
@@ -102,6 +106,9 @@ func Open(c Config) (*DB, error) {
 			return errAway
 		}
 		return nil
+	}
+	pc.BeforeClose = func(conn *pgx.Conn) {
+		time.AfterFunc(closeWithin, func() { _ = conn.PgConn().Conn().Close() }) // usually it is closed by then
 	}
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		if c.Prepare {
