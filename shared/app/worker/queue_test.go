@@ -72,8 +72,8 @@ func same(t *testing.T, got, want []string) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// Workers are killed again and again while messages are lost, or come twice, late and in any order. WORKER_TEST_BOOKS and
-// WORKER_TEST_KILLS make it larger: 5000 and 200 take some minutes.
+// Workers are killed again and again while messages are lost, or come twice, late and in any order. WORKER_TEST_BOOKS
+// and WORKER_TEST_KILLS make it larger: 5000 and 200 take some minutes.
 func TestKilledWorkersAndBadQueue(t *testing.T) {
 	const series = 25
 	books, kills := size(t, "WORKER_TEST_BOOKS", 1500)/series, size(t, "WORKER_TEST_KILLS", 45)

@@ -74,8 +74,8 @@ func pool(t *testing.T, url string) *db.DB {
 	return p
 }
 
-// Leases run out all the time, so that tasks go from worker to worker. Only the last one's work counts, and one ends the
-// task.
+// Leases run out all the time, so that tasks go from worker to worker. Only the last one's work counts, and one ends
+// the task.
 func TestLostTasksEndOnce(t *testing.T) {
 	t.Parallel()
 	d, ctx := testkit.DB(t), context.Background()

@@ -101,8 +101,8 @@ func readAll(res *http.Response, n int64) ([]byte, error) {
 
 // tries repeats a read up to most times while the store is unreachable, with new connections from the second try on. A
 // store that is silent for a whole try is not asked again, so that the user gets a response before they, or a proxy,
-// give up. Over TLS the first try may be two requests: net/http by itself repeats one whose kept connection ends without
-// a response.
+// give up. Over TLS the first try may be two requests: net/http by itself repeats one whose kept connection ends
+// without a response.
 func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) error) error {
 	client, began := g.client, time.Now()
 	for n := 1; ; n++ {

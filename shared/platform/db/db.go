@@ -64,8 +64,8 @@ type DB struct {
 // and a recovering server does not get all attempts at once.
 const awayFor = 300 * time.Millisecond
 
-// closeWithin limits how long a connection that is given up keeps its place in the pool. pgx waits 15 s for the server's
-// last bytes, which never come over a connection that a router has forgotten.
+// closeWithin limits how long a connection that is given up keeps its place in the pool. pgx waits 15 s for the
+// server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
 var errAway = errors.New("the database did not accept a connection a moment ago")

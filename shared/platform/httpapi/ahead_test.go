@@ -105,8 +105,8 @@ func (e *early) ask(method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-// empty empties the caller's bucket for the next request, without the API's knowledge: a bucket that is to be full in an
-// hour is as empty as can be when it is looked at.
+// empty empties the caller's bucket for the next request, without the API's knowledge: a bucket that is to be full in
+// an hour is as empty as can be when it is looked at.
 func (e *early) empty(t *testing.T) {
 	b := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true).bucket
 	if err := e.redis.Set(t.Context(), b.Key, time.Now().Add(time.Hour).UnixMicro(), time.Hour).Err(); err != nil {
