@@ -30,7 +30,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return s, err
 		})
-	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when other books belong to it", auth.BooksWrite).ForAll(),
+	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when other books belong to it", auth.BooksWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {
@@ -47,7 +47,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			}
 			return &SeriesPage{*httpapi.NewPage(ctx, in.Paging, page, total), *totals}, nil
 		})
-	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series; it is listed again when other series join it", auth.SeriesWrite).ForAll(),
+	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series; it is listed again when other series join it", auth.SeriesWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *struct {
 			ID uuid.UUID `path:"id" format:"uuid"`
 		}) (*httpapi.None, error) {

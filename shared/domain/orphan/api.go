@@ -19,7 +19,7 @@ type Answer struct {
 }
 
 func op(method, path, id, summary string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/admin/cleanup-orphans" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.ForAll()
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/cleanup-orphans" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.OnlyIfSeesAll()
 }
 
 // Making describes the task that deletes orphans.

@@ -83,8 +83,8 @@ func Routes(a *httpapi.API, d *db.DB, client *plug.Client, key *seal.Key, publis
 }
 
 func administration(method, path, id, summary string) httpapi.Op {
-	// ForAll: failure texts name series.
-	return httpapi.Op{Method: method, Path: "/api/v1/admin/plugins" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.PluginsManage}.ForAll()
+	// OnlyIfSeesAll: failure texts name series.
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/plugins" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.PluginsManage}.OnlyIfSeesAll()
 }
 
 // tell publishes that a plugin was created, updated, enabled, disabled or deleted.

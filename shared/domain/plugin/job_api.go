@@ -23,7 +23,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 		return httpapi.Op{Method: "GET", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesRead}
 	}
 	writing := func(method, path, id, summary string) httpapi.Op { // a job covers all of the library
-		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.ForAll()
+		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.OnlyIfSeesAll()
 	}
 	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "List the field groups that a metadata refresh job can use"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[FieldGroup], error) {

@@ -219,7 +219,7 @@ func (s *service) tellPlaces(ctx context.Context, all []place) {
 
 func (s *service) sourceRoutes(a *httpapi.API) {
 	op := func(method, path, id, summary string) httpapi.Op { // they cover releases of all series
-		return operation(method, "/release-sources"+path, id, summary, auth.PluginsManage).ForAll()
+		return operation(method, "/release-sources"+path, id, summary, auth.PluginsManage).OnlyIfSeesAll()
 	}
 	httpapi.Register(a, op("GET", "", "listReleaseSources", "List the release sources"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Source], error) {

@@ -48,7 +48,7 @@ func Routes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 func pageRoutes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 	pageOp := httpapi.Op{Method: "GET", Path: "/api/v1/books/{id}/pages/{pageNumber}", ID: "getPage", Tag: "Pages",
 		Summary:    "Get a page image: the original or, with width, height or format, a smaller one",
-		Permission: auth.PagesRead, Cookie: true, Early: true, Media: "image/*", Also: pictures,
+		Permission: auth.PagesRead, Cookie: true, StartsAhead: true, Media: "image/*", Also: pictures,
 		Query: []httpapi.Query{{Name: "width"}, {Name: "height"}, {Name: "format", Values: []any{imaging.JPEG, imaging.PNG, imaging.WebP}}}}
 	a.Handle(pageOp, func(w http.ResponseWriter, r *http.Request) error {
 		n, err := pageNumber(httpapi.PathParam(r, "pageNumber"))

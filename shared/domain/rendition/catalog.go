@@ -20,7 +20,7 @@ import (
 // request counts as progress. These routes do not accept the session cookie, so that no foreign web page can change
 // somebody's progress.
 func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpapi.Op) {
-	op.Tag, op.Cookie, op.Early = "OPDS 1.2", false, false
+	op.Tag, op.Cookie, op.StartsAhead = "OPDS 1.2", false, false
 	turned := func(ctx context.Context, i *page.Index, n int) {
 		reader := *auth.CallerOf(ctx)
 		reader.Permission = auth.BooksRead // as for all progress; a caller who may only see pages has none

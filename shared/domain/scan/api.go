@@ -51,7 +51,7 @@ func runs(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 			}
 			return begin(ctx, in.ID, Params{Mode: in.Mode, Path: in.Path})
 		})
-	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Start a scan that also makes the removals for which the last scan asked for confirmation", auth.LibrariesDelete).ForAll(),
+	httpapi.Register(a, operation("POST", "/libraries/{id}/scan/confirm", "confirmScan", "Start a scan that also makes the removals for which the last scan asked for confirmation", auth.LibrariesDelete).OnlyIfSeesAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
 			p, err := held(ctx, d, in.ID)
 			if err != nil {
@@ -106,7 +106,7 @@ func statuses(a *httpapi.API, d *db.DB) {
 
 // purges registers the operations that permanently delete books whose files are gone.
 func purges(a *httpapi.API, d *db.DB, added task.Added) {
-	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Permanently delete the books of a library whose files are gone", auth.LibrariesWrite).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/libraries/{id}/purge-deleted", "purgeLibrary", "Permanently delete the books of a library whose files are gone", auth.LibrariesWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*task.Started, error) {
 			return RequestPurge(ctx, d, added, &in.ID, nil)
 		})

@@ -79,7 +79,7 @@ func reads(a *httpapi.API, d *db.DB) {
 
 // deletions adds the deletion of several tasks.
 func deletions(a *httpapi.API, d *db.DB, publish events.Publish) {
-	httpapi.Register(a, operation("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/purge", "purgeTasks", "Delete finished tasks", auth.TasksWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *struct {
 			Days int `query:"days" default:"30" minimum:"0" maximum:"3650" doc:"Only tasks that ended at least this many days ago"`
 		}) (*Purged, error) {
@@ -89,7 +89,7 @@ func deletions(a *httpapi.API, d *db.DB, publish events.Publish) {
 			}
 			return &Purged{n}, nil
 		})
-	httpapi.Register(a, operation("DELETE", "/nuke", "nukeTasks", "Delete all tasks and the status of scans; running tasks are stopped", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("DELETE", "/nuke", "nukeTasks", "Delete all tasks and the status of scans; running tasks are stopped", auth.SystemAdmin).OnlyIfSeesAll(),
 		func(ctx context.Context, _ *struct{}) (*Purged, error) {
 			n, e, err := nuke(ctx, d)
 			if err != nil {
@@ -102,7 +102,7 @@ func deletions(a *httpapi.API, d *db.DB, publish events.Publish) {
 
 // changes adds what people do to one task.
 func changes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
-	httpapi.Register(a, operation("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/cancel", "cancelTask", "Cancel a pending or running task and its children", auth.TasksWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
 			e, err := Cancel(ctx, d, in.ID)
 			if err != nil {
@@ -112,7 +112,7 @@ func changes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID) // other tasks may run in its place
 			return &Message{"The task is cancelled"}, nil
 		})
-	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Retry a failed task", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/retry", "retryTask", "Retry a failed task", auth.TasksWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Started, error) {
 			t, err := retry(ctx, d, in.ID)
 			if err != nil {
@@ -122,7 +122,7 @@ func changes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
 			added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 			return &Started{t.ID, "The task will be retried"}, nil
 		})
-	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Release a running task from its worker, so that it is pending again", auth.TasksWrite).ForAll(),
+	httpapi.Register(a, operation("POST", "/{id}/unlock", "unlockTask", "Release a running task from its worker, so that it is pending again", auth.TasksWrite).OnlyIfSeesAll(),
 		func(ctx context.Context, in *httpapi.IDInput) (*Message, error) {
 			t, err := unlock(ctx, d, in.ID)
 			if err != nil {

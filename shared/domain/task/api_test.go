@@ -347,7 +347,7 @@ func TestLastScanIsKept(t *testing.T) {
 	}
 	kept()
 	exec(t, s, "delete from library where id = $1", library)
-	if n, err := task.Forget(t.Context(), s.DB.System); err != nil || n != 1 {
+	if n, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil || n != 1 {
 		t.Errorf("of a deleted library: %d are forgotten, %v", n, err)
 	}
 }

@@ -104,7 +104,7 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish events.Publish, list, cle
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", cleanUp, "Delete the "+k.plural+" that no series and no book has any more", auth.SystemAdmin).ForAll(),
+	httpapi.Register(a, operation("POST", "/"+k.plural+"/cleanup", cleanUp, "Delete the "+k.plural+" that no series and no book has any more", auth.SystemAdmin).OnlyIfSeesAll(),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) {
 			names, err := k.clean(ctx, d)
 			return &Cleaned{len(names), append([]string{}, names...)}, err

@@ -19,7 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// An Early operation starts before Redis has answered, if the caller's bucket was recently more than half full: both
+// An operation that starts ahead begins before Redis has answered, if the caller's bucket was recently more than half full: both
 // then take the time of one. It starts with the last values from Redis. Nothing of the response is sent before Redis
 // has confirmed them (see Confirmed). If it does not, the response is dropped and the request is handled again from the
 // start.
@@ -74,16 +74,16 @@ func (e *expected) take(c counting) string {
 	return e.generations[c.tenant]
 }
 
-// isEarly reports whether an operation is Early.
-func (a *API) isEarly(method, path string) bool {
-	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.early, func(p string) bool { return fits(p, path) })
+// startsAhead reports whether an operation starts ahead.
+func (a *API) startsAhead(method, path string) bool {
+	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.ahead, func(p string) bool { return fits(p, path) })
 }
 
-// countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it is Early. It returns
+// countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it starts ahead. It returns
 // the count and whether the request was answered. If not, nothing of a response was sent.
 func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting,
 	cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
-	if caller == nil || !a.isEarly(r.Method, r.URL.Path) {
+	if caller == nil || !a.startsAhead(r.Method, r.URL.Path) {
 		return a.count(r.Context(), c), false
 	}
 	defer func() { a.expected.learn(c, res, !a.config.RateLimit) }()
@@ -113,7 +113,7 @@ func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.R
 			return // a panic continues
 		}
 		if p := recover(); p != nil && p != http.ErrAbortHandler && !isDropped(p) {
-			slog.ErrorContext(ctx, "panic in a handler that started early; its answer is not used", "panic", p, "stack", string(debug.Stack()))
+			slog.ErrorContext(ctx, "panic in a handler that started ahead; its answer is not used", "panic", p, "stack", string(debug.Stack()))
 		}
 		req.out.dropped = false
 		clear(w.Header())
@@ -142,7 +142,7 @@ func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c 
 	return true
 }
 
-// Confirmed waits until the request of an Early operation is counted. The operation must return its error unchanged: it
+// Confirmed waits until the request of an operation that starts ahead is counted. The operation must return its error unchanged: it
 // is then started again if possible. Anything that does more than read, or is shared with other requests, must call it
 // first.
 func Confirmed(ctx context.Context) error {
@@ -168,4 +168,4 @@ func isDropped(p any) bool {
 	return ok && errors.Is(err, errDropped)
 }
 
-var errDropped = errors.New("the answer of a handler that started early is not used")
+var errDropped = errors.New("the answer of a handler that started ahead is not used")

@@ -57,7 +57,7 @@ func newEarly(t *testing.T) *early {
 		return nil
 	}
 	handle := func(method, path string, do func(w http.ResponseWriter, r *http.Request) error) {
-		e.Handle(Op{Method: method, Path: path, ID: method + path, Summary: "Early", Tag: "Things", Permission: SignedIn, Early: method == "GET" && path != "/late"}, do)
+		e.Handle(Op{Method: method, Path: path, ID: method + path, Summary: "Early", Tag: "Things", Permission: SignedIn, StartsAhead: method == "GET" && path != "/late"}, do)
 	}
 	plain := func(w http.ResponseWriter, r *http.Request) error { return answer(w, "of "+TenantOf(r.Context()).Name) }
 	handle("GET", "/plain", plain)

@@ -76,7 +76,7 @@ type API struct {
 	logins   ratelimit.Local
 	lookups  ratelimit.Local // see TakeLookup
 	expected expected
-	early    []string // paths of Early operations
+	ahead    []string // paths of the operations that start ahead
 	exempt   []string
 	outside  []string        // path prefixes outside the API
 	public   map[string]bool // method and path of public operations

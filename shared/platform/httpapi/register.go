@@ -36,19 +36,19 @@ type Op struct {
 	// The last path parameter is the rest of the path with its slashes (plain handlers only): PathParam "*".
 	Rest bool
 	// The path begins with {prefix}, which each tenant chooses. Without a prefix the operation does not exist.
-	Prefixed bool
-	Early    bool   // starts before the request is counted: see Ahead
-	File     string // the form member that holds a file, if the body is a form
-	MaxBody  int64  // limit of the request body in bytes; 0: maxBody
-	Also     []int  // further success statuses, of a plain handler or a Statused response
+	Prefixed    bool
+	StartsAhead bool   // before the request is counted: see Ahead
+	File        string // the form member that holds a file, if the body is a form
+	MaxBody     int64  // limit of the request body in bytes; 0: maxBody
+	Also        []int  // further success statuses, of a plain handler or a Statused response
 }
 
-// ForAll returns the operation, limited to callers who see every series.
-func (op Op) ForAll() Op { op.SeesAll = true; return op }
+// OnlyIfSeesAll returns the operation, limited to callers who see every series.
+func (op Op) OnlyIfSeesAll() Op { op.SeesAll = true; return op }
 
-// Ahead returns the operation as an Early one: it starts while the request is counted, which saves the time of Redis.
+// Ahead returns the operation as one that starts ahead: it starts while the request is counted, which saves the time of Redis.
 // It must be a GET that only reads, or calls Confirmed before it does more.
-func (op Op) Ahead() Op { op.Early = true; return op }
+func (op Op) Ahead() Op { op.StartsAhead = true; return op }
 
 // Group is a path and a tag that several operations share.
 type Group struct{ Path, Tag string }
@@ -267,12 +267,12 @@ func (a *API) declare(op *Op) {
 		panic(op.Method + " " + op.Path + " declares no permission")
 	case op.Cookie && op.Method != http.MethodGet:
 		panic(op.Method + " " + op.Path + ": the cookie is for GET only")
-	case op.Early && (op.Method != http.MethodGet || op.Permission == Public):
+	case op.StartsAhead && (op.Method != http.MethodGet || op.Permission == Public):
 		panic(op.Method + " " + op.Path + ": only a GET that is not public may start early")
 	}
 	a.Operations = append(a.Operations, op)
-	if op.Early {
-		a.early = append(a.early, op.Path)
+	if op.StartsAhead {
+		a.ahead = append(a.ahead, op.Path)
 	}
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true

@@ -30,7 +30,7 @@ type Deleted struct {
 }
 
 func op(method, path, id, summary string) httpapi.Op {
-	return httpapi.Op{Method: method, Path: "/api/v1/admin/pdf-cache" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.ForAll()
+	return httpapi.Op{Method: method, Path: "/api/v1/admin/pdf-cache" + path, ID: id, Summary: summary, Tag: "Maintenance", Permission: auth.SystemAdmin}.OnlyIfSeesAll()
 }
 
 // Routes registers the operations on stored pages of PDF documents; some have two names.

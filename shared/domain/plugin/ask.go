@@ -192,7 +192,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	if refusal != nil || err != nil {
 		out.unsent, out.fault = true, refusal
 		if err != nil {
-			out.fault = r.told(ctx, p, plug.FaultOf(err), nil)
+			out.fault = r.redacted(ctx, p, plug.FaultOf(err), nil)
 		}
 		return out
 	}
@@ -208,7 +208,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 	}
 	if params != nil {
 		if call.Params, err = json.Marshal(params); err != nil {
-			out.fault = r.told(ctx, p, plug.FaultOf(err), nil)
+			out.fault = r.redacted(ctx, p, plug.FaultOf(err), nil)
 			return out
 		}
 	}
@@ -223,7 +223,7 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 		p.mine.changed(answer.Changes)
 	}
 	if err != nil {
-		out.fault = r.told(ctx, p, plug.FaultOf(err), secrets)
+		out.fault = r.redacted(ctx, p, plug.FaultOf(err), secrets)
 		return out
 	}
 	out.manifest, out.fault = storable(answer.Manifest)
@@ -233,15 +233,15 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 		out.fault = &plug.Fault{Code: plug.RPCFailed, RPC: notFound, Message: "its answer is empty"}
 	default:
 		if err := json.Unmarshal(answer.Result, dst); err != nil {
-			out.fault = r.told(ctx, p, plug.Failed(plug.RPCFailed, "The answer of the plugin to %s cannot be used: %v", method, plug.Misread(err)), secrets)
+			out.fault = r.redacted(ctx, p, plug.Failed(plug.RPCFailed, "The answer of the plugin to %s cannot be used: %v", method, plug.Misread(err)), secrets)
 		}
 	}
 	return out
 }
 
-// told returns a fault that may be shown and stored: shortened, without the plugin's credentials and other secrets,
+// redacted returns a fault that may be shown and stored: shortened, without the plugin's credentials and other secrets,
 // which services tend to repeat. Its cause goes to the log.
-func (r *Runner) told(ctx context.Context, p *runnable, f *plug.Fault, secrets []string) *plug.Fault {
+func (r *Runner) redacted(ctx context.Context, p *runnable, f *plug.Fault, secrets []string) *plug.Fault {
 	if f.Err != nil {
 		slog.ErrorContext(ctx, "request to a plugin failed", "plugin", p.Name, "error", f.Err)
 	}
