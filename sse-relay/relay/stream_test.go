@@ -154,7 +154,8 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 }
 
-// A client that sees none of the events of its stream can resume after them: once they are trimmed, it has lost nothing.
+// A client that sees none of the events of its stream can resume after them: once they are trimmed, it has lost
+// nothing.
 func TestPlaceMovesOverHiddenEvents(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.KeepAlive = 60 * time.Millisecond })
 	tenant := uuid.New()

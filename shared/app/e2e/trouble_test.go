@@ -248,8 +248,8 @@ func TestStoreTrouble(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	}
-	// again counts the reads with more tries than allowed. They happen if Redis was late and an operation that starts ahead was
-	// started again.
+	// again counts the reads with more tries than allowed. They happen if Redis was late and an operation that starts
+	// ahead was started again.
 	run := func(requests int) (whole, aborted, refused, most, again int, times []time.Duration) {
 		var next atomic.Int64
 		var all sync.WaitGroup

@@ -8,8 +8,8 @@
 //     round trip.
 //   - Lists of books in progress start from the caller's progress rows. They cost as much as the caller has read, not
 //     as much as the library holds.
-//   - The database function app.find searches, in titles only and within the library and series that a list is for. Other
-//     conditions and sorting apply to its result.
+//   - The database function app.find searches, in titles only and within the library and series that a list is for.
+//     Other conditions and sorting apply to its result.
 //   - A book that cannot be read is listed with the reason. It is retried on request, when its file changes, or by a
 //     deep scan.
 //   - A request for the pages of a book whose page sizes are unknown queues the task that reads them (package measure).

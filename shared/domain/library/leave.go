@@ -24,7 +24,8 @@ const beginSQL = `update library set is_active = false, updated_at = now(), left
 	where tenant_id = app.tenant() and id = $1 and (is_active or left_at is null or left_at < now() - interval '10 minutes')`
 
 // leaveSQL marks the next books that must move, and returns them and the last key that it has examined, or null if no
-// book was left. Few books are in other libraries, so that is examined first. A tenant's only library has no such books.
+// book was left. Few books are in other libraries, so that is examined first. A tenant's only library has no such
+// books.
 var leaveSQL = `with part as materialized (
 	  select k.*, l.bucket, l.prefix, coalesce(l.looked_at, l.created_at) as since from library l
 	  join lateral (select * from book b where b.tenant_id = app.tenant() and b.library_id = l.id and b.key > l.left_place order by b.key limit $2) k on true
@@ -42,7 +43,8 @@ var leaveSQL = `with part as materialized (
 // the libraries where their files have appeared since this library was last scanned completely, as if a scan had found
 // them gone here. So a person who moves files and then deletes their old library loses nothing that people have read,
 // edited or chosen. A book whose very file also belongs to another library moves there too, however long that library
-// has had it. If it stops at end, the next call continues. moved lists the changes to publish, also if there is an error.
+// has had it. If it stops at end, the next call continues. moved lists the changes to publish, also if there is an
+// error.
 func leave(ctx context.Context, d *db.DB, id uuid.UUID, examine int, end time.Time) (moved []follow.Book, err error) {
 	for {
 		var b pgx.Batch

@@ -46,7 +46,8 @@ func expireAll(ctx context.Context, system *db.DB, media *blob.Store, bucket str
 	return removed, failures
 }
 
-// expire deletes the packs of a tenant, as far as the time allows. Those that the store refuses do not block the others.
+// expire deletes the packs of a tenant, as far as the time allows. Those that the store refuses do not block the
+// others.
 func expire(ctx context.Context, d *db.DB, media *blob.Store, bucket string, step int, end time.Time) (removed int, refused error) {
 	for after, more := uuid.Nil, true; more; {
 		stale, err := stalePacks(ctx, d, after, step)

@@ -10,8 +10,8 @@
 //     own and send a percentage.
 //   - What a client sends for a book that has turned out to be another (its heir) is recorded for the heir: the client
 //     could not know.
-//   - Books, and those of whole series, are marked 1,000 per transaction; ids that the caller's tenant does not have are
-//     ignored. If a transaction fails, those before it stay.
+//   - Books, and those of whole series, are marked 1,000 per transaction; ids that the caller's tenant does not have
+//     are ignored. If a transaction fails, those before it stay.
 //   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all of
 //     them for its return.
 //   - The history is the rows of completion. A row that a user removes stays, marked as forgotten; otherwise its pass

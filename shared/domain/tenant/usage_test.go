@@ -70,7 +70,8 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// A measurement that is stopped goes on where it was: nothing is listed twice, and what was added since its start counts.
+// A measurement that is stopped goes on where it was: nothing is listed twice, and what was added since its start
+// counts.
 func TestMeasurementThatIsStopped(t *testing.T) {
 	t.Parallel()
 	d, s := testkit.DB(t), testkit.StartS3(t)

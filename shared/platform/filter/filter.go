@@ -110,8 +110,8 @@ func Compile(raw json.RawMessage, s Schema, firstArg int) (where string, args []
 	return where, c.args, nil
 }
 
-// Required returns the id that a field of type UUID must have for a condition to hold: that of a leaf with the operator is
-// which is the valid condition itself or in its allOf. It returns nil if there is none.
+// Required returns the id that a field of type UUID must have for a condition to hold: that of a leaf with the operator
+// is which is the valid condition itself or in its allOf. It returns nil if there is none.
 func Required(raw json.RawMessage, field string) *uuid.UUID {
 	var keys map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &keys)

@@ -19,10 +19,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/ratelimit"
 )
 
-// An operation that starts ahead begins before Redis has answered, if the caller's bucket was recently more than half full: both
-// then take the time of one. It starts with the last values from Redis. Nothing of the response is sent before Redis
-// has confirmed them (see Confirmed). If it does not, the response is dropped and the request is handled again from the
-// start.
+// An operation that starts ahead begins before Redis has answered, if the caller's bucket was recently more than half
+// full: both then take the time of one. It starts with the last values from Redis. Nothing of the response is sent
+// before Redis has confirmed them (see Confirmed). If it does not, the response is dropped and the request is handled
+// again from the start.
 
 const (
 	expectFor   = time.Minute
@@ -79,8 +79,8 @@ func (a *API) startsAhead(method, path string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && slices.ContainsFunc(a.ahead, func(p string) bool { return fits(p, path) })
 }
 
-// countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it starts ahead. It returns
-// the count and whether the request was answered. If not, nothing of a response was sent.
+// countAndAnswer counts the request of a caller (nil: anonymous) and meanwhile answers it if it starts ahead. It
+// returns the count and whether the request was answered. If not, nothing of a response was sent.
 func (a *API) countAndAnswer(next http.Handler, w http.ResponseWriter, r *http.Request, host string, c counting,
 	cred Credential, caller *auth.Caller) (res ratelimit.Result, answered bool) {
 	if caller == nil || !a.startsAhead(r.Method, r.URL.Path) {
@@ -142,9 +142,9 @@ func (a *API) asExpected(w http.ResponseWriter, r *http.Request, host string, c 
 	return true
 }
 
-// Confirmed waits until the request of an operation that starts ahead is counted. The operation must return its error unchanged: it
-// is then started again if possible. Anything that does more than read, or is shared with other requests, must call it
-// first.
+// Confirmed waits until the request of an operation that starts ahead is counted. The operation must return its error
+// unchanged: it is then started again if possible. Anything that does more than read, or is shared with other requests,
+// must call it first.
 func Confirmed(ctx context.Context) error {
 	if out := requestOf(ctx).out; out != nil && !out.begin() {
 		return errDropped

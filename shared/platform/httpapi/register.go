@@ -46,8 +46,8 @@ type Op struct {
 // OnlyIfSeesAll returns the operation, limited to callers who see every series.
 func (op Op) OnlyIfSeesAll() Op { op.SeesAll = true; return op }
 
-// Ahead returns the operation as one that starts ahead: it starts while the request is counted, which saves the time of Redis.
-// It must be a GET that only reads, or calls Confirmed before it does more.
+// Ahead returns the operation as one that starts ahead: it starts while the request is counted, which saves the time of
+// Redis. It must be a GET that only reads, or calls Confirmed before it does more.
 func (op Op) Ahead() Op { op.StartsAhead = true; return op }
 
 // Group is a path and a tag that several operations share.

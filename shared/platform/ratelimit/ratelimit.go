@@ -103,8 +103,8 @@ func (l *Limiter) Healthy() bool { return !l.breaker.open.Load() }
 // Take takes one token from the bucket and from each of the others, or from none if one of them is empty. It also reads
 // the generation keys, all in one round trip of at most 20 ms. If Redis lacks the first generation key, it is created
 // with a new value, so that no cached value passes for the current one after Redis has lost its data. The other keys
-// may be missing. With Redis Cluster all keys must share a hash tag. Until an empty bucket holds a token again, Take refuses
-// without asking Redis. Take never fails: see Result.Degraded.
+// may be missing. With Redis Cluster all keys must share a hash tag. Until an empty bucket holds a token again, Take
+// refuses without asking Redis. Take never fails: see Result.Degraded.
 func (l *Limiter) Take(ctx context.Context, bucket Bucket, generations []string, others ...Bucket) Result {
 	return l.take(ctx, generations, 0, append([]Bucket{bucket}, others...)...)
 }
