@@ -42,7 +42,10 @@ begin
       string_agg(format('(strpos('' '' || f.title || '' '', %L) > 0 or f.title ~ %L)', ' ' || w || ' ', case when w ~ '^\w' then '\m' else '' end || regexp_replace(w, '(\W)', '\\\1', 'g')
         || case when w ~ '\w$' then '\M' else '' end), ' and ')
     into v_like, v_has, v_whole
-    from unnest(string_to_array(v_query, ' ')) w, regexp_replace(w, '[^[:alnum:]]|σ', '_', 'g') any_of,
+    -- Without three letters in a row, no index finds a word with any character: then as it is, in which punctuation
+    -- separates words.
+    from unnest(string_to_array(v_query, ' ')) w, cast(case when v_wide or w ~ '[[:alnum:]]{3}' then regexp_replace(w, '[^[:alnum:]]|σ', '_', 'g')
+        else replace(regexp_replace(w, '([\\%_])', '\\\1', 'g'), '%', '%%') end as text) any_of,
       translate(any_of, '0123456789abcdefghijklmnopqrstuvwxyz', '０１２３４５６７８９ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚ') wide
     where w <> '';
     if v_has is null then
@@ -63,7 +66,7 @@ begin
         v_one := v_one || ' and ' || app.visible(v_of.series);
       end if;
       if v_of.source <> 'public.alternate_title' then
-        v_best := v_one || format(' and %s like %L order by %1$s using ~<~ limit 20000', v_of.title, regexp_replace(p_query, '([\\%_])', '\\\1', 'g') || '%');
+        v_best := v_one || format(' and left(%s, 600) like %L order by left(%1$s, 600) using ~<~ limit 20000', v_of.title, regexp_replace(left(p_query, 600), '([\\%_])', '\\\1', 'g') || '%');
       end if;
       v_one := v_one || format(' and (%s %s)', format(v_like, v_of.title), case when v_fuzzy then format('or %L <%% %s', v_query, v_of.title) end);
       v_found := concat_ws(' union all ', v_found, case when p_in = 'book' -- each kind has its index
@@ -77,7 +80,7 @@ begin
       best as materialized (select * from (' || v_score || v_best || v_has || ') b where (select count(*) from found) = 20000)
       select f.id, max(f.score) from (select * from best union all (select * from found where found.id not in (select best.id from best)) limit 20000) f
       group by f.id' using v_query;
-    exit when found or v_wide or v_query !~ '[0-9a-z]';
+    exit when found or v_wide or v_query !~ '[0-9a-z]' or v_query !~ '[[:alnum:]]{3}';
     v_wide := true; -- nothing has the words in usual characters
   end loop;
 end $$;

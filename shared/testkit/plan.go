@@ -60,12 +60,21 @@ func (s *Server) Crowd(t testing.TB, tenant, reader uuid.UUID) (library, series 
 // Scans returns the tables that the query, run as the caller, reads from end to end, and the plan as JSON.
 func (s *Server) Scans(t testing.TB, c *Client, sql string, args ...any) (tables []string, plan string) {
 	t.Helper()
+	return s.ScansAfter(t, c, "select", sql, args...)
+}
+
+// ScansAfter is Scans for a query that another statement precedes in its transaction, such as a setting of the planner.
+func (s *Server) ScansAfter(t testing.TB, c *Client, first, sql string, args ...any) (tables []string, plan string) {
+	t.Helper()
 	var nodes []struct {
 		Plan json.RawMessage
 	}
 	err := pgx.BeginFunc(context.Background(), s.DB.App.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(context.Background(), "select set_config('app.tenant', $1, true), set_config('app.account', $2, true)",
 			c.Tenant.String(), c.ID.String()); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(context.Background(), first); err != nil {
 			return err
 		}
 		return tx.QueryRow(context.Background(), "explain (format json) "+sql, args...).Scan(&plan)

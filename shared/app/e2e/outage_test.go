@@ -198,7 +198,9 @@ func TestRedisStops(t *testing.T) {
 	l.restore(t, false)
 	served("after")
 	// It goes and comes again while somebody reads.
-	over, read := make(chan struct{}), make(chan int)
+	over, read := make(chan struct{}), make(chan int, 1)
+	stop := sync.OnceValue(func() int { close(over); return <-read })
+	defer stop()
 	go func() {
 		n := 0
 		defer func() { read <- n }()
@@ -221,6 +223,5 @@ func TestRedisStops(t *testing.T) {
 		s.fetch(t, admin, "GET", "/api/v1/books").want(t, 200)
 		l.restore(t, false)
 	}
-	close(over)
-	t.Logf("%d reads while Redis went and came", <-read)
+	t.Logf("%d reads while Redis went and came", stop())
 }

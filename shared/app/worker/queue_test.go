@@ -130,7 +130,7 @@ func TestKilledWorkersAndBadQueue(t *testing.T) {
 					}
 					if n := r.count("status = 'running' and lease_until < now() - interval '10 seconds'"); n > 0 { // the lease is 1 s
 						t.Errorf("%d tasks of dead workers were not taken back", n)
-						return
+						break
 					}
 					time.Sleep(20 * time.Millisecond) // its life, not a wait for something
 				}

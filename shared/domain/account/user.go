@@ -188,6 +188,7 @@ func (s *service) remove(ctx context.Context, id uuid.UUID, statement string) er
 		}
 		var b pgx.Batch
 		db.NoStatementTimeout(&b) // the rest of what the user has
+		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", id)
 		b.Queue(statement+" where tenant_id = app.tenant() and id = $1", id)
 		return tx.SendBatch(ctx, &b).Close()
 	})

@@ -2,6 +2,6 @@ package collection
 
 // CollectionsSQL and ReadListsSQL list them: $1 rows after $2.
 var (
-	CollectionsSQL = collections.listSQL("order by lower(c.name), c.id limit $1 offset $2")
-	ReadListsSQL   = readLists.listSQL("order by lower(c.name), c.id limit $1 offset $2")
+	CollectionsSQL = collections.listSQL(pageSQL)
+	ReadListsSQL   = readLists.listSQL(pageSQL)
 )

@@ -11,11 +11,14 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
+// pageSQL is the end of the statement that lists them: $1 rows after $2.
+const pageSQL = "order by c.name collate natural_order, c.id limit $1 offset $2"
+
 func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]row, int64, error) {
 	var b pgx.Batch
 	var page []row
 	var total int64
-	db.All(&b, &page, k.listSQL("order by c.name collate natural_order, c.id limit $1 offset $2"), limit, offset)
+	db.All(&b, &page, k.listSQL(pageSQL), limit, offset)
 	db.Value(&b, &total, "select count(*)"+mineOf+"'"+k.Name+"'")
 	return page, total, d.Run(ctx, &b)
 }

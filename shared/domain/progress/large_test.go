@@ -143,7 +143,7 @@ func TestForgetLongHistory(t *testing.T) {
 	s.DB.Exec(t, "alter table completion disable trigger refuse_insert")
 	for _, path := range []string{"/api/v1/series/" + series.String() + "/read-history", "/api/v1/user/read-history"} {
 		s.DB.Exec(t, `insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
-			select tenant_id, gen_random_uuid(), $1, id, now(), clock_timestamp(), n from book, generate_series(1, 6000) n`, me.ID)
+			select tenant_id, gen_random_uuid(), $1, id, now(), now() + n * interval '1 second', n from book, generate_series(1, 6000) n`, me.ID)
 		me.Do("DELETE", path, nil).Want(204)
 		var left int
 		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from completion where not forgotten").Scan(&left); err != nil || left != 0 {

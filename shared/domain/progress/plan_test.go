@@ -31,12 +31,12 @@ func TestPlans(t *testing.T) {
 	}
 	for i, sql := range append(progress.Writes, progress.WritesBy...) {
 		for n := 1; n <= 100; n *= 100 {
-			ids := []uuid.UUID{series}
+			var ids []uuid.UUID
 			for len(ids) < n {
 				ids = append(ids, uuid.New())
 			}
 			args := []any{ids, "device"}[:1+i/len(progress.Writes)]
-			if scanned, plan := s.Scans(t, me, sql, args...); len(scanned) > 0 {
+			if scanned, plan := s.ScansAfter(t, me, progress.Hashing, sql, args...); len(scanned) > 0 {
 				t.Errorf("%s of %d ids reads all of %v: %s", sql, n, scanned, plan)
 			}
 		}

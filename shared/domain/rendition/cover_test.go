@@ -129,12 +129,18 @@ func TestCoverThatTakesLong(t *testing.T) {
 		return page.Bytes(), nil
 	})
 	m.patience = 50 * time.Millisecond
+	m.Turns.Tenants.AtOnce = 1
+	busy, err := m.Turns.Take(t.Context(), uuid.Nil, uuid.Nil, 1) // even before its turn
+	if err != nil {
+		t.Fatal(err)
+	}
 	row := ofPDF()
 	for range 3 {
 		if got := show(m, row); got != standIn {
 			t.Errorf("while it is drawn: %s", got)
 		}
 	}
+	busy()
 	close(finish)
 	key := coverKey(uuid.Nil, row.ID, nil, row.Fingerprint, row.Cover)
 	made := func(context.Context, func()) (*image, error) { return nil, nil }

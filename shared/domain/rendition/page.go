@@ -68,7 +68,7 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 	}
 	if img == nil {
 		httpapi.Note(ctx, slog.Bool("rendered", true))
-		img, err = m.render(ctx, key, spec, func(ctx context.Context) ([]byte, error) {
+		img, err = m.render(ctx, key, spec, false, func(ctx context.Context) ([]byte, error) {
 			return readable(m.Pages.Bytes(ctx, i, n))
 		}, func(ctx context.Context) bool { return m.secondMiss(ctx, t.ID, key) })
 		if err != nil {

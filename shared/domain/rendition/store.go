@@ -43,7 +43,6 @@ type Maker struct {
 	Turns    turn.Shares           // fair turns between tenants and users; the Renderer's own queue is shared by all
 
 	flights  flight.Group[*image]
-	accounts turn.Turns    // of each account, across tenants: ids are unique
 	unmade   memory        // covers that could not be made recently
 	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
 }
@@ -122,10 +121,14 @@ func readable(data []byte, err error) ([]byte, error) {
 const renderWithin = time.Minute
 
 // render makes the picture. Concurrent requests for it share the work, and only one process at a time works on it. The
-// other processes find the stored result: their waiting has counted as a second request, so keep was true. Work that
-// waits for its turn ends when all its requests have: a reader who flips through a book waits for no page but the last.
-func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
+// other processes find the stored result: their waiting has counted as a second request, so keep was true. Unless the
+// work stays, it ends when all its requests have and it is still waiting for its turn: a reader who flips through a
+// book waits for no page but the last.
+func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays bool, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
 	return m.flights.Do(ctx, key, renderWithin, func(ctx context.Context, begin func()) (*image, error) {
+		if stays {
+			begin()
+		}
 		others := false
 		defer m.alone(ctx, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(ctx) })()
 		if others {

@@ -217,7 +217,7 @@ func TestDroppedAnswersAreNoPanics(t *testing.T) {
 	for path, ahead := range map[string]bool{"/plain": false, "/json": false, "/waits": false, "/panics": true} {
 		out.Reset()
 		e.ask("GET", path)
-		if got := strings.Contains(out.String(), "panic in a handler that started early"); got != ahead {
+		if got := strings.Contains(out.String(), "panic in a handler that started ahead"); got != ahead {
 			t.Errorf("%s: a panic ahead is logged: %v, want %v: %s", path, got, ahead, out.String())
 		}
 	}

@@ -30,7 +30,8 @@ const (
 //
 // Any signed-in user can send the same request without connecting. So it counts in a bucket of its own. The relay
 // caches answers and stays far below that limit; others only gain as many further answers about themselves. Such
-// requests do not count for the tenant's quota either. Anonymous ones count by address and for that quota, as usual.
+// requests do not count for the tenant's quota either. Anonymous ones, and those with a key that is new to this
+// process, count by address, as usual.
 func connectsToEvents(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/auth/stream" && r.URL.Query().Get("stream") == "events"
 }
@@ -39,7 +40,7 @@ func connectsToEvents(r *http.Request) bool {
 type counting struct {
 	tenant uuid.UUID
 	bucket ratelimit.Bucket // of the caller, or of the address if anonymous
-	all    ratelimit.Bucket // of the tenant; empty if the request was counted there already, or is exempt
+	all    ratelimit.Bucket // of the tenant; empty if the request was counted there already, or connects to events
 	exempt bool
 }
 
@@ -63,7 +64,7 @@ func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, f
 	default:
 		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
 	}
-	if first && !c.exempt { // the tenant's own requests must not close its streams
+	if first && !connectsToEvents(r) { // the tenant's own requests must not close its streams
 		c.all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
 	}
 	return c

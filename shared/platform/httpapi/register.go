@@ -268,7 +268,7 @@ func (a *API) declare(op *Op) {
 	case op.Cookie && op.Method != http.MethodGet:
 		panic(op.Method + " " + op.Path + ": the cookie is for GET only")
 	case op.StartsAhead && (op.Method != http.MethodGet || op.Permission == Public):
-		panic(op.Method + " " + op.Path + ": only a GET that is not public may start early")
+		panic(op.Method + " " + op.Path + ": only a GET that is not public may start ahead")
 	}
 	a.Operations = append(a.Operations, op)
 	if op.StartsAhead {
