@@ -44,23 +44,31 @@ func (o covered) list(ctx context.Context, d *db.DB, id uuid.UUID) (all []row, e
 	return all, nil
 }
 
+// Given says what became of a plugin's cover, after the batch has run.
+type Given struct {
+	Kept int64 // 1 if there was room
+	Same bool  // the picture was there already, and shown if it was to be
+}
+
 // QueueGivenSeries adds the insert of a series cover that a plugin provides to the batch. It replaces the plugin's
-// previous one. Plugins may use half of the cover limits; kept is 1 if there was room, after the batch has run. show
-// makes it the shown cover; a cover that is shown already stays shown.
-func QueueGivenSeries(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
-	ofSeries.queueGiven(b, kept, id, data, source, show)
+// previous one. Plugins may use half of the cover limits. show makes it the shown cover; a cover that is shown already
+// stays shown.
+func QueueGivenSeries(b *pgx.Batch, out *Given, id uuid.UUID, data []byte, source string, show bool) {
+	ofSeries.queueGiven(b, out, id, data, source, show)
 }
 
 // QueueGivenBook is QueueGivenSeries for a book.
-func QueueGivenBook(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
-	ofBook.queueGiven(b, kept, id, data, source, show)
+func QueueGivenBook(b *pgx.Batch, out *Given, id uuid.UUID, data []byte, source string, show bool) {
+	ofBook.queueGiven(b, out, id, data, source, show)
 }
 
-func (o covered) queueGiven(b *pgx.Batch, kept *int64, id uuid.UUID, data []byte, source string, show bool) {
+func (o covered) queueGiven(b *pgx.Batch, out *Given, id uuid.UUID, data []byte, source string, show bool) {
+	const shown = "o.cover_source is not distinct from 'custom:' || c.id"
 	p, print := pictureOf(data), fingerprint(data)
-	o.queueKeep(b, kept, id, p, print, source, mostCoverBytes/2)
+	db.Value(b, &out.Same, o.sql("select exists (select"+uploaded+" and c.fingerprint = $2 and (not $3 or "+shown+"))"), id, print, show)
+	o.queueKeep(b, &out.Kept, id, p, print, source, mostCoverBytes/2)
 	if show {
-		b.Queue(o.sql(selecting+"c.fingerprint = $2"), id, print)
+		b.Queue(o.sql(selecting+"c.fingerprint = $2 and not "+shown), id, print)
 	}
 	b.Queue(o.sql(`delete from {c} c using {o} o where c.tenant_id = app.tenant() and c.{id} = $1 and c.source = $2 and c.fingerprint <> $3
 		and {is} and o.cover_source is distinct from 'custom:' || c.id

@@ -186,10 +186,10 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 		want string
 	}{{1, true, "plugin:test 17*"}, {2, true, "plugin:test 18*"}, {3, false, "plugin:test 19, plugin:test 18*"}} {
 		var b pgx.Batch
-		var kept int64
-		cover.QueueGivenBook(&b, &kept, f.book, picture(t, c.n), "plugin:test", c.show)
-		if err := database.Run(s.In(s.One), &b); err != nil || kept != 1 {
-			t.Fatal(kept, err)
+		var given cover.Given
+		cover.QueueGivenBook(&b, &given, f.book, picture(t, c.n), "plugin:test", c.show)
+		if err := database.Run(s.In(s.One), &b); err != nil || given != (cover.Given{Kept: 1}) {
+			t.Fatal(given, err)
 		}
 		if got := listed(me, one); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -199,8 +199,8 @@ func TestPluginsGiveBooksCovers(t *testing.T) {
 	me.Do("POST", one+"/cover", form(picture(t, 3))).Want(201)
 	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
 	var b pgx.Batch
-	var kept int64
-	cover.QueueGivenBook(&b, &kept, f.book, picture(t, 4), "plugin:test", true)
+	var given cover.Given
+	cover.QueueGivenBook(&b, &given, f.book, picture(t, 4), "plugin:test", true)
 	if err := database.Run(s.In(s.One), &b); err != nil {
 		t.Fatal(err)
 	}

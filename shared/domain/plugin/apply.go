@@ -120,9 +120,14 @@ func checkFields(only []string, fields []FieldPreview) error {
 	return nil
 }
 
-// skipCover takes the cover back that was to be written.
-func (a *Applied) skipCover(reason string) {
+// withoutCover takes the cover back that was to be written.
+func (a *Applied) withoutCover() {
 	a.AppliedFields = slices.DeleteFunc(a.AppliedFields, func(f string) bool { return f == "cover" })
+}
+
+// skipCover is withoutCover with a reason.
+func (a *Applied) skipCover(reason string) {
+	a.withoutCover()
 	a.SkippedFields = append(a.SkippedFields, Skipped{"cover", reason})
 }
 
@@ -247,14 +252,15 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 	picture := r.picture(ctx, w.cover, out)
 	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
 	var b pgx.Batch
-	var renaming, kept int64
-	if err := w.queue(&b, d, p.Name, picture, &renaming, &kept); err != nil {
+	var renaming int64
+	var given cover.Given
+	if err := w.queue(&b, d, p.Name, out.AppliedFields, picture, &renaming, &given); err != nil {
 		return nil, errors.Join(err, r.note(ctx, p, all...))
 	}
 	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
-	out.roomed(picture, kept)
+	out.pictured(picture, given)
 	if renaming > 0 {
 		r.Added.Tell(ctx, p.Tenant)
 	}
@@ -262,9 +268,13 @@ func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, exte
 	return out, nil
 }
 
-// roomed marks the cover as skipped if it was not stored.
-func (a *Applied) roomed(picture []byte, kept int64) {
-	if picture != nil && kept == 0 {
+// pictured takes the cover back if it is unchanged, and marks it as skipped if it was not stored.
+func (a *Applied) pictured(picture []byte, given cover.Given) {
+	switch {
+	case picture == nil:
+	case given.Same:
+		a.withoutCover()
+	case given.Kept == 0:
 		a.skipCover("There is no room for another cover from plugins")
 	}
 }

@@ -142,8 +142,9 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	subjects := names(m.Subjects, 200, 500)
 	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, lost(len(m.Subjects), len(subjects)), func() { body.Subjects = set(&subjects) })
 	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
-	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
+	currentGenres, currentTags := termNames(d.Genres), termNames(d.Tags)
+	all.add("genres", "genres", "genres", currentGenres, spelled(genres, currentGenres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
+	all.add("tags", "tags", "tags", currentTags, spelled(tags, currentTags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
 	m.proposeOthers(all, now, &d.elsewhere, w)
 	return all.fields
 }
@@ -329,24 +330,24 @@ func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalI
 		taxonomy.QueueReplaceOfBook(&b, "tag", d.ID, w.tags)
 	}
 	reference.QueueGivenBook(&b, d.ID, &w.given)
-	var kept int64
+	var given cover.Given
 	show := !slices.Contains(locks, "coverLock")
 	var showing []events.Series
 	if picture != nil {
-		cover.QueueGivenBook(&b, &kept, d.ID, picture, sourcePrefix+p.Name, show)
+		cover.QueueGivenBook(&b, &given, d.ID, picture, sourcePrefix+p.Name, show)
 		cover.QueueShowing(&b, []uuid.UUID{d.ID}, &showing)
 	}
 	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
-	out.roomed(picture, kept)
+	out.pictured(picture, given)
 	if *renaming > 0 {
 		r.Added.Tell(ctx, p.Tenant)
 	}
 	out.said("written")
 	if len(out.AppliedFields) > 0 {
 		told := []events.Event{events.BookUpdated(events.Book{ID: d.ID, SeriesID: d.SeriesID, LibraryID: d.LibraryID}, out.AppliedFields...)}
-		if kept > 0 && show {
+		if show && slices.Contains(out.AppliedFields, "cover") {
 			told = append(told, cover.Told(events.BookEntity, d.ID, d.LibraryID, showing)...)
 		}
 		r.Publish(ctx, p.Tenant, told...)

@@ -306,9 +306,21 @@ func termNames(terms []book.Term) []string {
 	return out
 }
 
-// sorted returns a sorted copy, for comparison.
-func sorted(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return list
+// spelled returns current if the list has the same genres or tags, else a sorted copy. Case makes no difference: the
+// spelling that came first stays.
+func spelled(list, current []string) []string {
+	if slices.Equal(folded(list), folded(current)) {
+		return current
+	}
+	return slices.Sorted(slices.Values(list))
+}
+
+// folded returns a sorted copy in lower case, for comparison.
+func folded(list []string) []string {
+	out := make([]string, len(list))
+	for i, name := range list {
+		out[i] = strings.ToLower(name)
+	}
+	slices.Sort(out)
+	return out
 }

@@ -900,3 +900,40 @@ func TestPictureOfABook(t *testing.T) {
 		}
 	}
 }
+
+// What a plugin says again changes nothing: no field, no event, no date. Genres and tags are the same whatever their
+// case, since the spelling that came first stays.
+func TestNothingNewIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	id, _ := r.add(c, nil)
+	_, series, bookID := r.series("A")
+	r.DB.Exec(t, "insert into genre (tenant_id, id, name) values ($1, gen_random_uuid(), 'FINE'), ($1, gen_random_uuid(), 'drama')", r.One)
+	for at, external := range map[string]string{"/series/" + series.String(): "2", "/books/" + bookID.String(): "1"} {
+		for i, lock := range []bool{false, true} {
+			c.Do("PUT", base+at+"/metadata/locks", object{map[string]string{"2": "cover", "1": "coverLock"}[external]: lock}).Want(200)
+			r.mu.Lock()
+			r.cover = testkit.JPEG(t, 17+i, 32, i)
+			r.mu.Unlock()
+			apply := func() object {
+				return c.Do("POST", base+at+"/metadata/apply", object{"pluginId": id, "externalId": external}).Want(200).Map()
+			}
+			if done := apply(); !strings.Contains(list(done["appliedFields"]), "cover") {
+				t.Errorf("%s: %v", at, done)
+			}
+			if got := statuses(c.Do("POST", base+at+"/metadata/preview", object{"pluginId": id, "externalId": external})); got["will_apply"] != " cover" {
+				t.Errorf("%s: %v", at, got)
+			}
+			before := c.Do("GET", base+at, nil).Want(200).Map()["updatedAt"]
+			r.heard()
+			done := apply()
+			if got := list(done["appliedFields"]) + r.heard(); got != "" || strings.Contains(list(done["skippedFields"]), "cover") {
+				t.Errorf("%s, %v: %v %s", at, lock, done, got)
+			}
+			if after := c.Do("GET", base+at, nil).Want(200).Map()["updatedAt"]; after != before {
+				t.Errorf("%s, %v: updated at %v, then %v", at, lock, before, after)
+			}
+		}
+	}
+}

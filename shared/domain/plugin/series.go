@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -68,8 +69,9 @@ func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []Fiel
 	publisher, why := line(m.Publisher, 500)
 	all.add("publisher", "publisher", "publisher", now.Publisher, publisher, why, func() { body.Publisher = set(publisher) })
 	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	all.add("genres", "genres", "genres", termNames(d.Genres), sorted(genres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
-	all.add("tags", "tags", "tags", termNames(d.Tags), sorted(tags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
+	currentGenres, currentTags := termNames(d.Genres), termNames(d.Tags)
+	all.add("genres", "genres", "genres", currentGenres, spelled(genres, currentGenres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
+	all.add("tags", "tags", "tags", currentTags, spelled(tags, currentTags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
 	spoken, why := tongue(m.Language)
 	all.add("language", "language", "language", now.Language, spoken, why, func() { body.Language = set(spoken) })
 	age, why := whole(m.AgeRating, 0, 99)
@@ -179,9 +181,9 @@ func authorsOf(list []book.Author) []book.AuthorBody {
 	return out
 }
 
-// queue adds the writes to the batch, on condition that the series still has the same locks. picture is its cover or
-// nil; kept is 1 if there was room for it.
-func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture []byte, renaming, kept *int64) error {
+// queue adds the writes of the fields to the batch, on condition that the series still has the same locks. picture is
+// its cover or nil.
+func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, fields []string, picture []byte, renaming *int64, given *cover.Given) error {
 	if err := series.QueueFill(b, renaming, d.ID, lockedOf(d.Metadata.Locks), &w.body); err != nil {
 		return err
 	}
@@ -193,9 +195,11 @@ func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, picture [
 	}
 	reference.QueueGivenSeries(b, d.ID, &w.given)
 	if picture != nil {
-		cover.QueueGivenSeries(b, kept, d.ID, picture, sourcePrefix+plugin, !d.Metadata.Locks["cover"])
+		cover.QueueGivenSeries(b, given, d.ID, picture, sourcePrefix+plugin, !d.Metadata.Locks["cover"])
 	}
-	b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
+	if slices.ContainsFunc(fields, func(f string) bool { return f != "cover" }) { // a new cover sets the time itself
+		b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
+	}
 	return nil
 }
 

@@ -186,14 +186,15 @@ func TestPluginsNameCovers(t *testing.T) {
 		}
 		return strings.Join(out, ", ")
 	}
-	name := func(side int, show bool) (kept int64) {
+	name := func(side int, show bool) int64 {
+		var given cover.Given
 		t.Helper()
 		var b pgx.Batch
-		cover.QueueGivenSeries(&b, &kept, id, square(t, side, 1), "plugin:test", show)
+		cover.QueueGivenSeries(&b, &given, id, square(t, side, 1), "plugin:test", show)
 		if err := database.Run(s.In(s.One), &b); err != nil {
 			t.Fatal(err)
 		}
-		return kept
+		return given.Kept
 	}
 	for _, c := range []struct {
 		side int
