@@ -15,7 +15,7 @@ var (
 	edition      = lazily(`(?i)^v\d\.0$`) // in file names: "Dune (v5.0)"; "v01.5" is a volume
 	bracketPlain = lazily(`^\d{1,4}(?:\.\d{1,2})?$`)
 	bracketMark  = lazily(`(?i)^` + oneMark + `(?:[\s,]+` + oneMark + `)?$|^` + behindMark + `$|^` + unitMark + `(?:\s*` + unitMark + `)?$|^第\s*\d{1,4}$|^[卷巻]\s*\d{1,4}$`)
-	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + episodeWords + `|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$`)
+	bracketIssue = lazily(`(?i)^(?:` + issueWords + `|n|` + episodeWords + `|` + partWords + `|` + cyrillicIssues + `)\.?[\s#]*` + markNumber + `$|^(?:第|제)?\s*` + markNumber + `\s*(?:冊|册|章|장)$|^(?:第|제)\s*` + markNumber + `\s*(?:号|號|호|集|期)$|^[話话]` + markNumber + `$`)
 	bracketHash  = lazily(`[\s,]#\s?(\d{1,4}(?:\.\d{1,2})?)$`)
 	bracketBook  = lazily(`(?i)\pL[\s,]+(?:books?|bk|vol|volume|tome|tomo|band|buch|livre|libro|книга|том)\.?\s(\d{1,4}(?:\.\d{1,2})?)$`)
 	ownNumber    = lazily(`\p{L}.*\d|^\s*(?:0\d|\d+\s*(?:$|[-.]))`) // not the number of "2061 Odyssey Three"

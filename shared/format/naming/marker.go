@@ -60,7 +60,8 @@ var (
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
 		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},
 		{lazily(`(?i)` + single + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
-		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")}, // "v05x12"
+		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")},                           // "v05x12"
+		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])p\d{1,2})v(\d{1,3})()(?:$|[^\p{Latin}\p{N}])`), wordSet("v")}, // "P5V12": part 5, volume 12
 	}
 	behindDot    = lazily(`(?i)` + latin + num + `()\.?\s*(?:kötet|cilt|díl)(?:$|[^\p{L}])`)
 	volumeBehind = []marker{
@@ -74,6 +75,7 @@ var (
 		{lazily(`()(?:` + thaiChapters + `)\s*` + num + `(?:\s?-\s?` + num + `)?()`), nil},
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])v(?:ol\.?)?\d{1,3}x)` + num + `(?:-(\d+))?()(?:$|[^\p{Latin}\p{N}])`), wordSet("x")},
 		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + chapterUnits + `)?` + upTo + `第|제` + andNum + `()\s*(?:` + chapterUnits + `)`), nil},
+		{lazily(letter + `[話话]` + num + upTo + `話|话` + andNum + `()`), nil}, // "話001-005"
 	}
 	innerMark     = marker{lazily(`()(?:第|제)?\s*` + num + upTo + `第|제` + andNum + `()\s*(?:話|话|화)`), nil}
 	arcMark       = lazily(`[章장]$`) // chapters that are divided into chapters
