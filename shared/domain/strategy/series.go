@@ -82,12 +82,16 @@ func byFirstFolder(key string) Place {
 	return p
 }
 
-// volumeLabel parses "Volume 03", "第3巻" or "03".
+// volumeLabel parses "Volume 03", "第3巻" or "03". Of "Volumes 01-10", no book has one volume.
 func volumeLabel(folder string) *int {
 	if n, err := strconv.Atoi(folder); err == nil && n >= 0 && len(folder) <= 4 {
 		return &n
 	}
-	return naming.Detect(folder + ".cbz").Volume // with an extension, so that the name is not cut at its last dot
+	name := naming.Detect(folder + ".cbz") // with an extension, so that the name is not cut at its last dot
+	if name.VolumeTo != nil {
+		return nil
+	}
+	return name.Volume
 }
 
 var defaultPatterns = sync.OnceValue(func() []*regexp.Regexp {
