@@ -136,3 +136,39 @@ func TestGTIN(t *testing.T) {
 		}
 	}
 }
+
+// What belongs to a title, series, number or date that a sidecar replaces goes with it; the rest of the file's fields
+// stays.
+func TestOverride(t *testing.T) {
+	const index, collection = `<meta name="calibre:series_index" content="2.5"/>`, `<meta name="calibre:series" content="`
+	for metadata, want := range map[string]string{
+		`<dc:publisher>Q</dc:publisher>`:   "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:title>Other</dc:title>`:       "Other, , Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:date>2010</dc:date>`:          "Inside, Inside sort, Cosmere 7 7 7 7, 2010 <nil> <nil>, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:date>2006</dc:date>`:          "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:date>2006-08</dc:date>`:       "Inside, Inside sort, Cosmere 7 7 7 7, 2006 8 <nil>, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:date>2010-07-18</dc:date>`:    "Inside, Inside sort, Cosmere 7 7 7 7, 2010 7 18, map[epub:map[rating:4 rights:Mine]]",
+		collection + `Mistborn"/>`:         "Inside, Inside sort, Mistborn <nil>  <nil> <nil>, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		collection + `cosmere"/>`:          "Inside, Inside sort, cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		collection + `Mistborn"/>` + index: "Inside, Inside sort, Mistborn 2.5 2.5 2.5 <nil>, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		collection + `Cosmere"/>` + index:  "Inside, Inside sort, Cosmere 2.5 2.5 2.5 <nil>, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:rights>Theirs</dc:rights>`:    "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Theirs]]",
+	} {
+		r := analysis.Result{Number: new(7.0), Metadata: analysis.Metadata{Title: "Inside", TitleSort: "Inside sort", Series: "Cosmere", SeriesPosition: new(7.0), Number: "7", Chapter: new(7.0),
+			Year: new(2006), Month: new(7), Day: new(17), Custom: map[string]any{"epub": map[string]any{"rating": 4, "rights": "Mine"}}}}
+		r.Override(sidecar(t, metadata))
+		m := r.Metadata
+		got := fmt.Sprintf("%s, %s, %s %s %s %s %s, %s %s %s, %v", m.Title, m.TitleSort, m.Series, text(m.SeriesPosition), m.Number, text(r.Number), text(m.Chapter), text(m.Year), text(m.Month), text(m.Day), m.Custom)
+		if got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", metadata, got, want)
+		}
+	}
+}
+
+// text returns the value of a pointer as text.
+func text[T any](v *T) string {
+	if v == nil {
+		return "<nil>"
+	}
+	return fmt.Sprint(*v)
+}

@@ -3,6 +3,7 @@ package analysis
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/longbox/longbox/shared/format/epub"
 )
@@ -29,20 +30,15 @@ func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error
 
 // Override replaces the file's fields by those that the sidecar has.
 func (r *Result) Override(s *Sidecar) {
-	custom := maps.Clone(r.Metadata.Custom)
-	if s.Metadata.Title != "" && s.Metadata.Title != r.Metadata.Title {
-		r.Metadata.TitleSort = "" // it belongs to the replaced title
-	}
+	custom := combined(r.Metadata.Custom, s.Metadata.Custom)
+	r.forget(s)
 	to, from := reflect.ValueOf(&r.Metadata).Elem(), reflect.ValueOf(s.Metadata)
 	for i := range from.NumField() {
 		if !from.Field(i).IsZero() {
 			to.Field(i).Set(from.Field(i))
 		}
 	}
-	if custom != nil {
-		maps.Copy(custom, s.Metadata.Custom)
-		r.Metadata.Custom = custom
-	}
+	r.Metadata.Custom = custom
 	if s.Number != nil {
 		r.Number = s.Number
 	}
@@ -53,4 +49,44 @@ func (r *Result) Override(s *Sidecar) {
 		r.ExternalID, r.ExternalSource = s.ExternalID, "opf"
 	}
 	r.Warnings = append(r.Warnings, s.Warnings...)
+}
+
+// forget clears the file's fields that belong to a title, series, number or date that the sidecar replaces.
+func (r *Result) forget(s *Sidecar) {
+	m, says := &r.Metadata, &s.Metadata
+	if says.Title != "" && says.Title != m.Title {
+		m.TitleSort = ""
+	}
+	if says.Series != "" && !strings.EqualFold(says.Series, m.Series) {
+		m.SeriesPosition, m.Number, m.Chapter, r.Number = nil, "", nil, nil
+	}
+	if s.Number != nil {
+		m.Chapter = nil
+	}
+	if replaces(says.Year, m.Year) {
+		m.Month, m.Day = nil, nil
+	}
+	if replaces(says.Month, m.Month) {
+		m.Day = nil
+	}
+}
+
+func replaces(says, file *int) bool { return says != nil && (file == nil || *says != *file) }
+
+// combined returns the file's values below comicinfo and epub with those of the sidecar.
+func combined(file, sidecar map[string]any) map[string]any {
+	if file == nil {
+		return sidecar
+	}
+	out := maps.Clone(file)
+	for source, value := range sidecar {
+		of, _ := value.(map[string]any)
+		all, _ := out[source].(map[string]any)
+		if all = maps.Clone(all); all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, of)
+		out[source] = all
+	}
+	return out
 }
