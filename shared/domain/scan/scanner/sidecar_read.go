@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -205,8 +206,11 @@ type description struct {
 	Issues    *int   `json:"total_chapter_count,omitempty"`
 }
 
+// mylarAges are Mylar's age ratings that are neither ages (9+, 12+, 15+, 17+) nor in ComicInfo, in lower case.
+var mylarAges = map[string]string{"all": "0", "adult": "18"}
+
 func descriptionOf(m *mylar.Series) description {
-	age := comicinfo.Info{AgeRating: m.AgeRating}
+	age := comicinfo.Info{AgeRating: cmp.Or(mylarAges[strings.ToLower(m.AgeRating)], m.AgeRating)}
 	return description{Summary: m.Summary, Publisher: m.Publisher, Imprint: m.Imprint, Status: m.Status, Year: m.Year, AgeRating: age.MinimumAge(), Issues: m.Issues}
 }
 

@@ -230,12 +230,13 @@ func TestSeriesJSON(t *testing.T) {
 func TestSeriesDocumentWithAnAgeRatingThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for i, c := range []struct{ folder, age string }{{"A", "Mature"}, {"B", "Rating Pending"}, {"C", "unknown"}, {"D", "Teen"}} {
+	for i, c := range []struct{ folder, age string }{{"A", "Mature"}, {"B", "Rating Pending"}, {"C", "unknown"}, {"D", "Teen"},
+		{"E", "All"}, {"F", "Adult"}} {
 		testkit.WriteFile(t, r.folder, c.folder+"/01.cbz", testkit.Comic(t, i, 1, ""))
 		testkit.WriteFile(t, r.folder, c.folder+"/series.json", []byte(`{"metadata": {"publisher": "P", "age_rating": "`+c.age+`"}}`))
 	}
 	r.scanned("normal")
-	want := `A: P, ?, series.json: age_rating: "Mature" is neither an age nor an age rating of ComicInfo` + "\nB: P, ?, \nC: P, ?, \nD: P, 13, "
+	want := `A: P, ?, series.json: age_rating: "Mature" is neither an age nor an age rating of ComicInfo` + "\nB: P, ?, \nC: P, ?, \nD: P, 13, \nE: P, 0, \nF: P, 18, "
 	if got := r.one(`select s.path || ': ' || s.publisher || ', ' || coalesce(s.age_rating::text, '?') || ', ' || coalesce(k.problem, '')
 		from series s join sidecar k on k.about = s.path where s.tenant_id = app.tenant() order by s.path`); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
