@@ -246,13 +246,16 @@ func TestTypedTitlesAreComposed(t *testing.T) {
 	}
 }
 
-// A client may send back the whole record that it received.
+// A client may send back the whole record that it received, also with the numbers of an issue -1 as its file has them.
 func TestRecordSentBackIsTheSame(t *testing.T) {
 	t.Parallel()
 	s, me, paths := editing(t, 2)
-	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, case when title = 'A 2' then '{"publisher": "P"}' else '{"publisher": "P", "number": "7", "isbns": "[\"9780765350381\"]",
+	exec(t, s, `insert into book_metadata (tenant_id, book_id, metadata) select tenant_id, id, case when title = 'A 2' then '{"publisher": "P"}' else '{"publisher": "P", "number": "-1", "chapter": -1, "seriesPosition": -1000000000, "isbns": "[\"9780765350381\"]",
 		"authors": [{"name": "King, Jr.", "role": "writer", "sortName": "King"}, {"name": "B", "role": "cover_artist"}, {"name": "C", "role": "author"}]}' end::jsonb from book`)
 	for _, path := range paths {
+		if m := me.Do("PATCH", path, `{"number":-1}`).Want(200).Map(); m["number"] != -1.0 {
+			t.Errorf("number %v", m["number"])
+		}
 		before := me.Do("GET", path, nil).Want(200).Map()["metadata"].(map[string]any)
 		for _, method := range []string{"PUT", "PATCH"} {
 			if method == "PATCH" {

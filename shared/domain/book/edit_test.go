@@ -67,7 +67,7 @@ func TestPeopleChangeBooks(t *testing.T) {
 	if me.Do("PUT", locks, `{}`).Want(200); len(told) != n {
 		t.Errorf("no change of locks: %v", told[n:])
 	}
-	for _, body := range []string{`{"title":null}`, `{"title":"  "}`, `{"title":"\u200b"}`, `{"number":-1}`, `{"volume":1.5}`, `{"chapter":"x"}`} {
+	for _, body := range []string{`{"title":null}`, `{"title":"  "}`, `{"title":"\u200b"}`, `{"number":-1000000001}`, `{"volume":1.5}`, `{"chapter":"x"}`} {
 		me.Do("PATCH", one, body).Want(400)
 	}
 	me.Do("PUT", locks, `{"titleLock":"yes"}`).Want(400)

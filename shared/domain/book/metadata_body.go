@@ -32,9 +32,9 @@ type MetadataBody struct {
 	Month          httpapi.Optional[int32]       `json:"month,omitempty" minimum:"1" maximum:"12"`
 	Day            httpapi.Optional[int32]       `json:"day,omitempty" minimum:"1" maximum:"31"`
 	Volume         httpapi.Optional[int32]       `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
-	Chapter        httpapi.Optional[float64]     `json:"chapter,omitempty" minimum:"0" maximum:"9999999"`
+	Chapter        httpapi.Optional[float64]     `json:"chapter,omitempty" minimum:"-1000000000" maximum:"1000000000"`
 	Count          httpapi.Optional[int32]       `json:"count,omitempty" minimum:"0" maximum:"9999999"`
-	SeriesPosition httpapi.Optional[float64]     `json:"seriesPosition,omitempty" minimum:"0" maximum:"9999999"`
+	SeriesPosition httpapi.Optional[float64]     `json:"seriesPosition,omitempty" minimum:"-1000000000" maximum:"1000000000"`
 	SeriesTotal    httpapi.Optional[int32]       `json:"seriesTotal,omitempty" minimum:"0" maximum:"9999999"`
 	Subjects       httpapi.Optional[[]string]    `json:"subjects,omitempty" maxItems:"200"`
 	Awards         httpapi.Optional[[]AwardBody] `json:"awards,omitempty" maxItems:"100"`
