@@ -29,7 +29,6 @@ func main() {
 		if err != nil {
 			return err
 		}
-		defer f.Host.Close()
 		return lambdahttp.Beside(h, f.Host.Run)
 	})
 }

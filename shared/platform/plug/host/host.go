@@ -282,7 +282,8 @@ func (h *Host) sweep() {
 	h.drop(func(s *slot) bool { return s.process.gone() || time.Since(s.used) >= h.config.Idle }, len(h.slots))
 }
 
-// Run ends idle processes until ctx ends.
+// Run ends idle processes until ctx ends, and then all (Close), even during calls: the program must end soon, and the
+// processes below a plugin would survive if it were killed.
 func (h *Host) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(h.config.Idle/10, time.Second))
 	defer tick.Stop()
@@ -291,6 +292,7 @@ func (h *Host) Run(ctx context.Context) error {
 		case <-tick.C:
 			h.sweep()
 		case <-ctx.Done():
+			h.Close()
 			return nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/confine"
 	"github.com/longbox/longbox/shared/platform/plug"
 	"github.com/longbox/longbox/shared/platform/plug/host"
+	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
 
@@ -84,6 +86,31 @@ func TestPluginAnswers(t *testing.T) {
 	got, fault = ask(h, s, "test/ask", nil)
 	if fault != nil || !strings.Contains(got, `"id":"mine"`) || !strings.Contains(got, "-32601") {
 		t.Errorf("a plugin that asks is told %s, %v", got, fault)
+	}
+}
+
+// When the program is told to stop, it ends the plugins at once, although a call is in progress that nobody can cancel:
+// the program is killed soon, and the processes below a plugin would survive that.
+func TestStopDuringACall(t *testing.T) {
+	t.Parallel()
+	h, start := newHost(t, nil)
+	s := start()
+	ctx, stop := context.WithCancel(t.Context())
+	ran, answered := make(chan error, 1), make(chan *plug.Answer, 1)
+	go func() { ran <- h.Run(ctx) }()
+	go func() {
+		answered <- h.Do(context.Background(), plug.Call{Start: s, Method: "test/hang", Known: &plug.Known{}, Timeout: 5 * time.Minute})
+	}()
+	asked := 1 // initialize
+	testkit.Eventually(t, time.Minute, func() bool {
+		asked++
+		got, fault := ask(h, s, "test/count", nil)
+		return fault == nil && got == strconv.Itoa(asked+1)
+	})
+	stop()
+	testkit.Eventually(t, 20*time.Second, func() bool { return len(answered) > 0 && len(ran) > 0 })
+	if a := <-answered; a.Fault == nil {
+		t.Errorf("%+v", a)
 	}
 }
 
