@@ -111,8 +111,12 @@ func (m *Measurer) read(ctx context.Context, b *sized) (found Result, paused boo
 			break
 		}
 		begun = append(begun, i)
-		g.Go(func() (err error) {
+		read := fault.Guarded(func() (_ any, err error) {
 			b.Widths[i], b.Heights[i], err = m.size(shared, at)
+			return nil, err
+		})
+		g.Go(func() error {
+			_, err := read()
 			return err
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -428,5 +429,16 @@ func TestMethodsOfTheTarget(t *testing.T) {
 			t.Errorf("method %#x is measured: %t, is direct: %t", method, got, want)
 		}
 		r.DB.Exec(t, "delete from task where tenant_id = $1", r.One)
+	}
+}
+
+// A page whose reading panics fails the task, and does not end the worker.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, testkit.Comic(t, 1, 2, ""))
+	r.pages()
+	r.m.Content = &content.Reader{} // without a store
+	if _, err := r.run(t.Context()); !errors.Is(err, fault.ErrPanic) {
+		t.Errorf("%v", err)
 	}
 }

@@ -56,7 +56,12 @@ func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables fun
 	g, going := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
 	for i, leaf := range leaves {
-		g.Go(func() error {
+		g.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // in this goroutine it would end the process
+					err = damaged("reading page %d crashed: %v", leaf.number+1, p)
+				}
+			}()
 			if err := going.Err(); err != nil {
 				return err
 			}

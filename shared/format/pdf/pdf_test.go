@@ -503,6 +503,29 @@ type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
+// Pages are read in goroutines of their own, where a panic would end the process.
+func TestPanicInAPage(t *testing.T) {
+	t.Parallel()
+	b := scan("", fill, plainImage)
+	r := panicking{bytes.NewReader(b), int64(bytes.Index(b, []byte("4 0 obj")))}
+	if _, err := Open(t.Context(), r, int64(len(b)), Limits{}); kindOf(err) != archive.Corrupt || !strings.Contains(err.Error(), "page 1 crashed: a bug") {
+		t.Errorf("%v", err)
+	}
+}
+
+// panicking panics when a read begins at an offset.
+type panicking struct {
+	*bytes.Reader
+	at int64
+}
+
+func (p panicking) ReadAt(b []byte, off int64) (int, error) {
+	if off == p.at {
+		panic("a bug")
+	}
+	return p.Reader.ReadAt(b, off)
+}
+
 func FuzzOpen(f *testing.F) {
 	f.Add(scan("", fill, plainImage))
 	f.Add(modern())

@@ -54,12 +54,7 @@ func (g *Group[T]) join(ctx context.Context, key string, limit time.Duration, wo
 	g.of[key] = f
 	go func() {
 		defer end()
-		result, err := fault.Guarded(func() (any, error) { return work(shared, func() { g.begin(f) }) })()
-		if err != nil {
-			f.err = err
-		} else {
-			f.out = result.(T)
-		}
+		f.out, f.err = fault.Guarded(func() (T, error) { return work(shared, func() { g.begin(f) }) })()
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.forget(key, f)

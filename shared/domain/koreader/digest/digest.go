@@ -22,6 +22,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // batch is the number of books per transaction.
@@ -115,7 +116,11 @@ func (m *Maker) read(ctx context.Context, books []book) error {
 		k := &books[i]
 		k.begun = true
 		g.Go(func() error {
-			err := m.one(ctx, k)
+			_, err := fault.Guarded(func() (any, error) { return nil, m.one(ctx, k) })()
+			if errors.Is(err, fault.ErrPanic) {
+				slog.Error("no KOReader digest for a book, because reading it crashed", "book", k.ID, "error", err)
+				return nil
+			}
 			if err == nil || ctx.Err() != nil || !m.ofTheFile(ctx, k, err) {
 				k.begun = err == nil
 				return err

@@ -168,3 +168,13 @@ func TestTrouble(t *testing.T) {
 	}
 	r.is("known", r.known(), "0123")
 }
+
+// A book whose reading panics does not end the worker, and does not keep the others from their digests.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	r.m.Content = nil
+	if got, _, err := r.run(t.Context(), nil); err != nil || got != (digest.Result{Failed: 2}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
