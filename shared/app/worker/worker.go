@@ -135,7 +135,7 @@ func handlers(base *app.Base, c Config, s *scanner.Scanner, covers *rendition.Ma
 	packs := &pack.Maker{Database: base.Database, Content: s.Content, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	sizes := &measure.Measurer{Database: base.Database, Content: s.Content, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish, Added: s.Added}
 	digests := &digest.Maker{Database: base.Database, Content: s.Content, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
-	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout}
+	filler := &rendition.Filler{Maker: covers, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Reading: s.Reading}
 	tracker := &release.Tracker{Database: base.Database, Publish: base.Publish}
 	exports := &export.Maker{Database: base.Database, Media: base.Media, Bucket: base.Bucket, Publish: base.Publish}
 	orphans := &orphan.Cleaner{Finder: orphan.Finder{Database: base.Database, Media: base.Media, Bucket: base.Bucket}, Publish: base.Publish}
@@ -149,8 +149,8 @@ func handlers(base *app.Base, c Config, s *scanner.Scanner, covers *rendition.Ma
 		task.ReprocessTitles: s.ReprocessTitles,
 		task.PackBook:        s.Beside(packs.Pack),
 		task.MeasurePages:    s.Beside(sizes.Measure),
-		task.BookCovers:      s.Beside(filler.Books),
-		task.SeriesCovers:    s.Beside(filler.Series),
+		task.BookCovers:      filler.Books,
+		task.SeriesCovers:    filler.Series,
 		task.KOReaderDigests: digests.Make,
 		task.PurgeDeleted:    s.Purge,
 		task.PluginAutoMatch: plugins.Match,

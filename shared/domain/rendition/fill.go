@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +30,8 @@ type Filler struct {
 	Publish  events.Publish
 	Parallel int           // covers made at once
 	Timeout  time.Duration // per cover
+	// Reading calls a function that reads the books of one batch (scanner.Scanner.Reading).
+	Reading func(ctx context.Context, read func() error) error
 }
 
 // CoverCounts is the result of a task that makes covers.
@@ -128,7 +131,11 @@ func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) 
 		if len(part) == 0 {
 			return at.CoverCounts, nil
 		}
-		done, err := f.fillPart(ctx, h, w, part, &at)
+		var done int
+		err = f.Reading(ctx, func() error {
+			done, err = f.fillPart(ctx, h, w, part, &at)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +193,11 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 		}
 		done++
 		g.Go(func() (err error) {
-			outcomes[i], err = f.one(shared, tenant, covers[i](), w.force)
+			outcomes[i], err = fault.Guarded(func() (outcome, error) { return f.one(shared, tenant, covers[i](), w.force) })()
+			if errors.Is(err, fault.ErrPanic) { // one book must not keep the others from their covers
+				slog.Error("no cover, because making it crashed", "entity", w.entity, "id", part[i].ID, "error", err)
+				outcomes[i], err = failed, nil
+			}
 			return err
 		})
 	}

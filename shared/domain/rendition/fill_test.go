@@ -42,6 +42,8 @@ type rig struct {
 	pausing atomic.Bool // every run of a task must pause at once
 	runs    atomic.Int64
 	atOnce  int // covers made at once, if not 4
+	panics  bool
+	reading func(s *scanner.Scanner) func(ctx context.Context, read func() error) error // instead of the scanner's own
 
 	mu     sync.Mutex
 	covers []string // in events: entity and id
@@ -108,7 +110,13 @@ func (r *rig) runner() *task.Runner {
 	reader := &content.Reader{Store: r.s3.Store}
 	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: func(context.Context, uuid.UUID, ...events.Event) {}, Parallel: 4, Content: reader}
 	f := &rendition.Filler{Maker: &rendition.Maker{Database: r.db.App, Content: reader, Media: r.media, Bucket: "media", Renderer: imaging.New(imaging.Config{})},
-		Publish: r.publish, Parallel: cmp.Or(r.atOnce, 4), Timeout: time.Minute}
+		Publish: r.publish, Parallel: cmp.Or(r.atOnce, 4), Timeout: time.Minute, Reading: s.Reading}
+	if r.panics {
+		f.Renderer = nil
+	}
+	if r.reading != nil {
+		f.Reading = r.reading(s)
+	}
 	closed := make(chan struct{})
 	close(closed)
 	watched := func(handle task.Handler) task.Handler {
@@ -285,6 +293,16 @@ func TestCoverOfAnEmptyPage(t *testing.T) {
 	}
 }
 
+// A book whose cover panics does not end the worker, and does not keep the others from theirs.
+func TestCoversThatPanic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, map[string][]byte{"A/1.cbz": testkit.Comic(t, 1, 1, ""), "A/2.cbz": testkit.Comic(t, 2, 1, "")})
+	r.panics = true
+	if got := r.fill(task.BookCovers, false, task.OfAll()); got.Status != task.Completed || got.Result != (rendition.CoverCounts{Failed: 2}) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The cover of a series is that of its first book or of the chosen one, or the picture beside its books.
 func TestSeriesCoversAreMade(t *testing.T) {
 	t.Parallel()
@@ -326,6 +344,56 @@ func TestCoversArePaused(t *testing.T) {
 	if puts, runs := r.puts(), r.runs.Load(); got.Result != (rendition.CoverCounts{Made: 5, Failed: 1, Without: 1}) || got.Progress != "7 of 7" || puts != 5 || runs != 8 {
 		t.Errorf("%+v in %d runs, %d objects written", got, runs, puts)
 	}
+}
+
+// A book that is suspected of killing workers is read after at most one batch of covers.
+func TestSuspectIsReadBetweenCovers(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{}
+	for i := range 101 {
+		files[fmt.Sprintf("A/%03d.cbz", i)] = testkit.Comic(t, i, 1, "")
+	}
+	r := newRig(t, files)
+	analysis := db.In(t.Context(), db.Tenant(r.tenant))
+	params, err := json.Marshal(map[string]any{"bookIds": r.ids[:1], "force": true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string // only appended to while nothing else is read
+	var suspect sync.WaitGroup
+	r.reading = func(s *scanner.Scanner) func(ctx context.Context, read func() error) error {
+		s.Cover = func(context.Context, uuid.UUID, uuid.UUID, []byte, string, int, int, []byte) (string, error) {
+			order = append(order, "suspect")
+			return "", nil
+		}
+		return func(ctx context.Context, read func() error) error {
+			return s.Reading(ctx, func() error {
+				if order = append(order, "covers"); len(order) == 1 {
+					suspect.Go(func() {
+						if _, err := s.AnalyzeBooks(analysis, task.Held{Tenant: r.tenant, ID: uuid.New(), Params: params, Deaths: 1}); err != nil {
+							t.Error(err)
+						}
+					})
+					testkit.Eventually(t, time.Minute, func() bool { return waits(s) })
+				}
+				return read()
+			})
+		}
+	}
+	if got := r.fill(task.BookCovers, false, task.OfAll()); got.Result.Made != 101 {
+		t.Errorf("%+v", got)
+	}
+	suspect.Wait()
+	if want := []string{"covers", "suspect", "covers", "covers"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+}
+
+// waits reports whether a suspect waits to be read: others wait behind it.
+func waits(s *scanner.Scanner) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	return s.Reading(ctx, func() error { return nil }) != nil
 }
 
 // A book whose file is listed but not readable, because of permissions or archiving, does not block the others.

@@ -3,9 +3,12 @@ package scanner
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -95,22 +98,54 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 }
 
 // analyzeSuspect records a book, and then reads it with nothing beside it.
-func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) (partly, error) {
-	s.alone.Lock()
-	defer s.alone.Unlock()
-	at.Reading = &b.ID
-	if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
-		return partly{}, err
-	}
-	return s.analyzePart(ctx, h, []bookRow{b})
+func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) (p partly, err error) {
+	err = s.alone.hold(ctx, everyone, func() error {
+		if _, ends := ctx.Deadline(); ends && task.MustPause(ctx) { // the invocation ends, which could pass for the book's fault
+			return task.Paused(at)
+		}
+		at.Reading = &b.ID
+		if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
+			return err
+		}
+		p, err = s.analyzePart(ctx, h, []bookRow{b})
+		return err
+	})
+	return p, err
 }
 
-// Beside wraps a handler that also reads books, so that it waits while a suspected book is read: a worker that dies
-// then has died of that book.
+// Reading calls read, which reads a few books, while no suspected book is read: a worker that dies then has died of
+// that book. A suspect waits for all calls that came before it, and later ones wait for the suspect, so read must be
+// short. Waiting ends with ctx.
+func (s *Scanner) Reading(ctx context.Context, read func() error) error {
+	return s.alone.hold(ctx, 1, read)
+}
+
+// Beside wraps a handler that reads one book in Reading.
 func (s *Scanner) Beside(handle task.Handler) task.Handler {
-	return func(ctx context.Context, h task.Held) (any, error) {
-		s.alone.RLock()
-		defer s.alone.RUnlock()
-		return handle(ctx, h)
+	return func(ctx context.Context, h task.Held) (out any, err error) {
+		err = s.Reading(ctx, func() error {
+			out, err = handle(ctx, h)
+			return err
+		})
+		return out, err
 	}
+}
+
+// everyone is the whole weight of alone.
+const everyone = math.MaxInt64
+
+// alone lets many read at the same time, or one with the weight of everyone, in the order in which they come.
+type alone struct {
+	once sync.Once
+	sem  *semaphore.Weighted
+}
+
+// hold calls read with a part of the weight.
+func (a *alone) hold(ctx context.Context, weight int64, read func() error) error {
+	a.once.Do(func() { a.sem = semaphore.NewWeighted(everyone) })
+	if err := a.sem.Acquire(ctx, weight); err != nil {
+		return err
+	}
+	defer a.sem.Release(weight)
+	return read()
 }

@@ -161,9 +161,11 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 	of := at.Done + len(books)
 	for len(books) > 0 {
 		part := books[:min(len(books), analyzeBatch)]
-		s.alone.RLock()
-		p, err := s.analyzePart(ctx, h, part)
-		s.alone.RUnlock()
+		var p partly
+		err := s.Reading(ctx, func() (err error) {
+			p, err = s.analyzePart(ctx, h, part)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

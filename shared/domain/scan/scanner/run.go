@@ -43,8 +43,7 @@ type Scanner struct {
 	// Added is called when a running scan has added tasks; nil if no messages are sent.
 	Added task.Added
 
-	// alone is locked for writing while a suspected file is read, and for reading while others are.
-	alone sync.RWMutex
+	alone alone // for reading a suspected file with nothing beside it
 }
 
 // libraryRow is the library's data for a scan.
