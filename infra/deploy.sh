@@ -142,8 +142,8 @@ fi
 
 scheduler=$(aws cloudformation describe-stack-resource --stack-name "$stack" --logical-resource-id Scheduler \
 	--query StackResourceDetail.PhysicalResourceId --output text)
-# A round may take the minute after which the command line would begin another one.
-failed=$(AWS_MAX_ATTEMPTS=1 aws lambda invoke --function-name "$scheduler" --cli-read-timeout 120 \
+# The command line waits as long as the round may take: else it would give up, and report a failure.
+failed=$(AWS_MAX_ATTEMPTS=1 aws lambda invoke --function-name "$scheduler" --cli-read-timeout 420 \
 	--cli-binary-format raw-in-base64-out --payload '{"start": true}' --query FunctionError --output text dist/start.json)
 [[ $failed == None ]] || { echo "the scheduler failed to request the scans on start ($failed): $(<dist/start.json)" >&2; exit 1; }
 echo "Longbox: scans on start: $(<dist/start.json)"

@@ -28,6 +28,9 @@ type did struct {
 // Outside Lambda, a start of the process is a start of the server, which also scans the libraries with scan on start.
 // In Lambda, processes start at any time. There the operator reports a start with {"start": true}, sent at the end of a
 // deployment.
+//
+// The round ends before the invocation. If Lambda ended it, the process would end too, and its place in the hourly
+// cleaning and the scans that cannot be settled would be forgotten.
 func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, error) {
 	var v invocation
 	if p := bytes.TrimSpace(payload); len(p) > 0 {
@@ -37,6 +40,11 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	}
 	if v.DetailType != "" && v.DetailType != "Scheduled Event" {
 		return nil, fmt.Errorf("the scheduler accepts only the event type Scheduled Event from EventBridge, not %q", v.DetailType)
+	}
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-margin))
+		defer cancel()
 	}
 	if err := s.awake(ctx); err != nil {
 		return nil, fmt.Errorf("the database does not wake up: %w", err)
@@ -53,9 +61,10 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	return out, s.Round(ctx, out.Round)
 }
 
-// A paused database needs about 15 s to wake, or 30 s after a day. The rest of the invocation's minute is for the
-// round.
+// A paused database needs about 15 s to wake, or 30 s after a day. The timeout of the invocation is the sum of wakes,
+// roundFor, margin and the time for settling a scan.
 const (
+	margin   = 8 * time.Second // to return, and to send what is left to send
 	wakes    = 35 * time.Second
 	askAgain = 500 * time.Millisecond
 )

@@ -49,14 +49,22 @@ type Scheduler struct {
 	every   time.Duration
 	within  time.Duration
 	scans   *scan.Settler
-	expiry  *expiry // nil where the media bucket has lifecycle rules
-	cleaned time.Time
+	expiry  *expiry   // nil where the media bucket has lifecycle rules
+	cleaned time.Time // when the hourly cleaning was complete
+	step    int       // where it continues
 }
 
 // cleanEvery is the interval at which old tasks, metrics, tokens, renditions and covers are deleted.
 const cleanEvery = time.Hour
 
-// measureFor limits the time for measuring tenants in one round, to a third of an invocation.
+// roundFor limits the time of a round without the settling of scans. In Lambda a round begins every minute: only those
+// that settle a very large move overlap.
+const roundFor = 50 * time.Second
+
+// spare is the part of the round's time for the last statement of a part whose own time is up.
+const spare = 2 * time.Second
+
+// measureFor limits the time for measuring tenants in one round.
 const measureFor = 20 * time.Second
 
 // forgetFor limits the time for deleting old tasks in one round.
@@ -119,47 +127,83 @@ func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx contex
 // Round does everything that is due now. A failed step does not stop the others, except when the database is
 // unreachable: this is reported once.
 func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
-	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) { s.tell(ctx, h, e) })
-	if rescued > 0 {
-		slog.Warn("took back tasks of workers that stopped responding", "count", rescued)
-	}
+	limited, cancel := context.WithTimeout(ctx, roundFor)
+	defer cancel()
+	scans, err := s.rescue(limited)
 	if errors.As(err, new(*pgconn.ConnectError)) {
 		return err
 	}
+	err = errors.Join(err, s.due(limited, now), s.clean(limited, now))
+	for _, h := range scans { // last, because after a move of very many books one takes long
+		err = errors.Join(err, s.scans.Settle(ctx, h.Tenant, h.ID))
+	}
+	return errors.Join(err, s.scans.All(ctx, s.system))
+}
+
+// rescue takes back the tasks of dead workers, and publishes those that have ended, except scans, which it returns: the
+// event of a scan is sent where the scan is settled.
+func (s *Scheduler) rescue(ctx context.Context) (scans []task.Held, err error) {
+	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) {
+		if h.Type == task.ScanLibrary {
+			scans = append(scans, h)
+			return
+		}
+		s.base.Publish(ctx, h.Tenant, e)
+	})
+	if rescued > 0 {
+		slog.Warn("took back tasks of workers that stopped responding", "count", rescued)
+	}
+	return scans, err
+}
+
+// due does what is due in every round.
+func (s *Scheduler) due(ctx context.Context, now time.Time) (err error) {
 	for _, due := range []func(ctx context.Context, system *db.DB, now time.Time) (int, error){scan.Due, duplicate.Due, cover.Due,
 		plugin.SyncDue, release.Due, plugin.JobsDue, export.Due, pdfcache.Due} {
 		_, failed := due(ctx, s.system, now)
 		err = errors.Join(err, failed)
 	}
-	_, swept := release.Sweep(ctx, s.system, sweepFor)
+	_, swept := release.Sweep(ctx, s.system, left(ctx, sweepFor))
 	err = errors.Join(err, swept)
 	for _, f := range []db.Fill{taxonomy.Fill, reference.Fill, book.Fill} {
-		err = errors.Join(err, f.Run(ctx, s.system, fillFor))
+		err = errors.Join(err, f.Run(ctx, s.system, left(ctx, fillFor)))
 	}
 	if s.base.Tasks != nil {
 		err = errors.Join(err, s.base.Tasks.All(ctx, s.system))
 	}
-	err = errors.Join(err, s.scans.All(ctx, s.system)) // last, because after a move of very many books one takes long
-	if now.Sub(s.cleaned) < cleanEvery {
-		return err
-	}
-	s.cleaned = now
-	_, forget := task.Forget(ctx, s.system, forgetFor)
-	_, figures := metric.Forget(ctx, s.system)
-	_, tokens := account.ForgetTokens(ctx, s.system)
-	_, signIns := oidc.Forget(ctx, s.system)
-	_, packs := pack.Expire(ctx, s.system, s.base.Media, s.base.Bucket)
-	return errors.Join(err, forget, figures, tokens, signIns, packs, s.expire(ctx, now), cover.Sweep(ctx, s.system, s.base.Media, s.base.Bucket, now),
-		tenant.Measure(ctx, s.system, s.base.Media, s.base.Bucket, measureFor))
+	return err
 }
 
-// tell publishes the end of a task whose worker has died. The event of a scan is sent where the scan is settled.
-func (s *Scheduler) tell(ctx context.Context, h task.Held, e events.Event) {
-	if h.Type == task.ScanLibrary {
-		s.scans.Ended(ctx, h.Tenant, h.ID)
-		return
+// clean does the steps of the hourly cleaning. The next round continues with those for which no time is left.
+func (s *Scheduler) clean(ctx context.Context, now time.Time) (err error) {
+	if now.Sub(s.cleaned) < cleanEvery {
+		return nil
 	}
-	s.base.Publish(ctx, h.Tenant, e)
+	media, bucket := s.base.Media, s.base.Bucket
+	steps := []func() error{
+		func() error { _, err := task.Forget(ctx, s.system, left(ctx, forgetFor)); return err },
+		func() error { _, err := metric.Forget(ctx, s.system); return err },
+		func() error { _, err := account.ForgetTokens(ctx, s.system); return err },
+		func() error { _, err := oidc.Forget(ctx, s.system); return err },
+		func() error { _, err := pack.Expire(ctx, s.system, media, bucket); return err },
+		func() error { return s.expire(ctx, now) },
+		func() error { return cover.Sweep(ctx, s.system, media, bucket, now) },
+		func() error { return tenant.Measure(ctx, s.system, media, bucket, left(ctx, measureFor)) },
+	}
+	for ; s.step < len(steps); s.step++ {
+		if left(ctx, time.Second) <= 0 {
+			return err
+		}
+		err = errors.Join(err, steps[s.step]())
+	}
+	s.step, s.cleaned = 0, now
+	return err
+}
+
+// left is how long a part of a round may take: at most its own limit.
+func left(ctx context.Context, limit time.Duration) time.Duration {
+	end, _ := ctx.Deadline()
+	return min(limit, time.Until(end)-spare)
 }
 
 // expires returns the deletion of expired objects, or nil for an AWS bucket, which has lifecycle rules.
@@ -175,7 +219,7 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if s.expiry == nil {
 		return nil
 	}
-	err := s.expiry.delete(ctx, now, expireFor)
+	err := s.expiry.delete(ctx, now, left(ctx, expireFor))
 	_, aborted := s.base.Media.AbortStale(ctx, s.base.Bucket, now.Add(-blob.Unfinished))
 	return errors.Join(err, aborted)
 }

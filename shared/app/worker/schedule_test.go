@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -191,4 +192,82 @@ func TestAStartBeforeTheDatabaseScansLibraries(t *testing.T) {
 		}
 		return scans == 1
 	})
+}
+
+// A scan whose settlement takes longer than an invocation does not keep the others from their turn: the round ends in
+// time, has cleaned up before, and the next one leaves that scan out.
+func TestALongSettlement(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	id := o.start()
+	r.exec("update task set status = 'completed', completed_at = now() - interval '1 minute' where id = $1", id)
+	r.exec("insert into task (tenant_id, id, type, status, completed_at) values ($1, gen_random_uuid(), 'analyze_books', 'completed', '2020-01-01')", o.tenant)
+	busy, err := r.db.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Rollback(context.Background())
+	if _, err := busy.Exec(t.Context(), "select from scan where id = $1 for update", id); err != nil {
+		t.Fatal(err)
+	}
+	s := r.scheduler()
+	ctx, cancel := context.WithTimeout(t.Context(), 16*time.Second)
+	defer cancel()
+	if _, err := s.Invoked(ctx, nil); err == nil || !strings.Contains(err.Error(), "settle scan") || ctx.Err() != nil {
+		t.Errorf("%v; the invocation: %v", err, ctx.Err())
+	}
+	var old int
+	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where completed_at < '2021-01-01'").Scan(&old); err != nil || old != 0 {
+		t.Errorf("%d old tasks are left, %v", old, err)
+	}
+	if _, err := s.Invoked(t.Context(), nil); err != nil {
+		t.Errorf("the next round: %v", err)
+	}
+}
+
+// Rounds that are too short for the whole cleaning continue where the one before ended, although the store does not
+// answer.
+func TestShortRoundsCleanUpInTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	o := r.owner("one")
+	r.exec("update tenant set max_rendition_bytes = 1000000000 where id = $1", o.tenant)
+	release := make(chan struct{})
+	defer close(release)
+	r.s3.Counter.Meddle(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		select {
+		case <-r.Context().Done():
+		case <-release:
+		}
+	})
+	s := r.scheduler()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		began := time.Now()
+		_ = s.Round(ctx, time.Now()) // the store's failures
+		cancel()
+		if took := time.Since(began); took > 20*time.Second {
+			t.Fatalf("a round took %s", took)
+		}
+		var measured bool
+		if err := r.db.Owner.Pool().QueryRow(t.Context(), "select exists (select from rendition_usage where tenant_id = $1)", o.tenant).Scan(&measured); err != nil {
+			t.Fatal(err)
+		}
+		if measured {
+			return
+		}
+	}
+	t.Error("no round has measured the tenant")
+}
+
+// scheduler makes a scheduler that is closed at the end of the test.
+func (r *rig) scheduler() *scheduler.Scheduler {
+	r.t.Helper()
+	s, base, err := scheduler.New(scheduler.Config{Config: r.config.Config, SystemURL: r.config.SystemURL, Every: time.Second})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(base.Close)
+	return s
 }

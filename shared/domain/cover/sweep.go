@@ -19,7 +19,7 @@ import (
 const (
 	sweepEvery = 24 * time.Hour // per tenant
 	retrySweep = time.Hour      // after a failure: as often as the scheduler calls
-	// A scheduler invocation in Lambda has one minute for all that is due. A store that does not answer may exceed
+	// A round of the scheduler has less than a minute for all that is due. A store that does not answer may exceed
 	// sweepFor by at most hangFor.
 	sweepFor = 20 * time.Second
 	hangFor  = 10 * time.Second

@@ -55,6 +55,9 @@ func (s *Settler) All(ctx context.Context, system *db.DB) error {
 		return fmt.Errorf("find scans that are not settled: %w", err)
 	}
 	for _, e := range all {
+		if ctx.Err() != nil { // the caller's next call continues
+			break
+		}
 		if s.mayTry(e.Scan) {
 			err = errors.Join(err, s.Settle(ctx, e.Tenant, e.Scan))
 		}
