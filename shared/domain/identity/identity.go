@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -81,8 +82,7 @@ func (i *Identifier) Known(ctx context.Context, c httpapi.Credential) (*auth.Cal
 	i.mu.Lock()
 	k, ok := i.known[seen]
 	i.mu.Unlock()
-	// The same text may be sent as a cookie or password.
-	if ok && time.Now().Before(k.expires) && (!k.external || i.external(c)) {
+	if ok && time.Now().Before(k.expires) {
 		return i.caller(tenant, seen, k), nil
 	}
 	if _, isKey := auth.APIKeyPrefix(secret(c)); c.Basic || isKey {
@@ -230,9 +230,12 @@ func (i *Identifier) byExternal(ctx context.Context, token string) (known, error
 	return known{account: account, generation: &generation, ends: ends, external: true}, err
 }
 
+// fingerprint identifies a cached credential. The same text sent in another way is another credential: our token is no
+// password, and that of another issuer is neither a password nor a cookie.
 func (i *Identifier) fingerprint(tenant uuid.UUID, c httpapi.Credential) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, i.key())
 	mac.Write(tenant[:])
+	mac.Write(fmt.Appendln(nil, c.Basic, c.Cookie))
 	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(c.Username)))) // separates the two fields
 	mac.Write([]byte(c.Username))
 	mac.Write([]byte(secret(c)))

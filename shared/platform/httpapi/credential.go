@@ -79,10 +79,11 @@ type cookieKey struct{}
 // viaCookie reports whether the request is authenticated by a cookie.
 func viaCookie(ctx context.Context) bool { v, _ := ctx.Value(cookieKey{}).(bool); return v }
 
-// giveReaderCookie sets the cookie for a caller who sent a password, unless the request has a good one.
+// giveReaderCookie sets the cookie for a caller who sent a password, unless the request has a good one. Whoever has a
+// token must not get another that ends later.
 func (a *API) giveReaderCookie(ctx context.Context, caller *auth.Caller) {
 	r := requestOf(ctx)
-	if !r.password || a.identity.Tokens == nil || caller.Generation == nil {
+	if !r.password || a.identity.Tokens == nil || caller.Generation == nil || !caller.Expires.IsZero() {
 		return
 	}
 	if sent := CookieOf(ctx, readerCookie); sent != "" {
