@@ -49,15 +49,16 @@ func queueTrim(b *pgx.Batch, t newToken) {
 }
 
 // queueRenew uses up a token and stores its successor. If that fails although the token is known, it was used before:
-// then the family is deleted. The second statement sees what a concurrent request has committed, so of two requests
-// with one token the slower one ends the family, including the new token of the faster one. The account is locked
-// before its tokens, as by writers of the account: a refresh either precedes the change and its token is deleted, or
-// follows it.
+// then the family is deleted. The account is locked before its tokens, as by writers of the account: a refresh either
+// precedes the change and its token is deleted, or follows it. Refreshes of an account follow each other, too: of two
+// requests with one token the slower one ends the family, including the new token of the faster one.
 func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
+	b.Queue(`select from account where tenant_id = app.tenant()
+		and id = (select account_id from refresh_token where tenant_id = app.tenant() and hash = $1) for no key update`, hash)
 	db.One(b, who, `with me as (
 			select a.id, a.username, a.email, a.role, a.email_verified, a.permissions, a.generation from account a
 			where a.tenant_id = app.tenant() and a.is_active
-				and a.id = (select account_id from refresh_token where tenant_id = app.tenant() and hash = $1) for share),
+				and a.id = (select account_id from refresh_token where tenant_id = app.tenant() and hash = $1)),
 		used as (
 			update refresh_token r set used_at = now() from me
 			where r.tenant_id = app.tenant() and r.hash = $1 and r.account_id = me.id and r.used_at is null and r.expires_at > now()
@@ -73,8 +74,9 @@ func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
 	queueTrim(b, t)
 }
 
-// queueEnd deletes the caller's token family.
+// queueEnd deletes the caller's token family, after the end of a refresh that is under way.
 func queueEnd(b *pgx.Batch, hash []byte) {
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
 	b.Queue(`delete from refresh_token where tenant_id = app.tenant() and account_id = app.account()
 		and family_id = (select family_id from refresh_token where tenant_id = app.tenant() and account_id = app.account() and hash = $1)`, hash)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -317,16 +318,7 @@ func TestRenewalAtTheMomentOfTheChange(t *testing.T) {
 			admin, u := s.User(t, "one", "admin"), s.User(t, "one", "reader")
 			anyone := s.Anonymous(t, "one")
 			l := signIn(t, anyone, u.Name, testkit.Password)
-			s.exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
-				values ($1, gen_random_uuid(), $2, gen_random_uuid(), 'expired', now() - interval '1 hour')`, s.One, u.ID)
-			held, err := s.DB.Owner.Pool().Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			// Both delete it last: the first one waits for it within its transaction.
-			if _, err := held.Exec(t.Context(), "select from refresh_token where hash = 'expired' for update"); err != nil {
-				t.Fatal(err)
-			}
+			held := s.holdExpired(t, u.ID)
 			one, two := c.first(
 				func() {
 					anyone.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(c.renewed)
@@ -348,6 +340,59 @@ func TestRenewalAtTheMomentOfTheChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A renewal that is under way when its session ends leaves no token.
+func TestRenewalAtTheMomentOfTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(c *testkit.Client, used, current string){
+		"logout": func(c *testkit.Client, _, current string) {
+			c.Do("POST", "/api/v1/auth/logout", map[string]string{"refreshToken": current}).Want(200)
+		},
+		"used token": func(c *testkit.Client, used, _ string) {
+			c.Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": used}).Want(401)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t)
+			u := s.User(t, "one", "reader")
+			renew := func(token string) *testkit.Response {
+				return s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": token}).Want(200)
+			}
+			used := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password).RefreshToken
+			current := renew(used).Map()["refreshToken"].(string)
+			held := s.holdExpired(t, u.ID)
+			var both sync.WaitGroup
+			both.Go(func() { renew(current) })
+			s.waiting(t, 1)
+			both.Go(func() { end(u, used, current) })
+			s.waiting(t, 2)
+			if err := held.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			both.Wait()
+			if n := s.count(t, "select count(*) from refresh_token where account_id = $1", u.ID); n != 0 {
+				t.Errorf("%d refresh tokens outlived the session", n)
+			}
+		})
+	}
+}
+
+// holdExpired gives the user an expired token and locks it. Who deletes the user's old tokens waits for it within their
+// transaction.
+func (s *server) holdExpired(t *testing.T, user uuid.UUID) pgx.Tx {
+	t.Helper()
+	s.exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
+		values ($1, gen_random_uuid(), $2, gen_random_uuid(), 'expired', now() - interval '1 hour')`, s.One, user)
+	held, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := held.Exec(t.Context(), "select from refresh_token where hash = 'expired' for update"); err != nil {
+		t.Fatal(err)
+	}
+	return held
 }
 
 // waiting returns when that many sessions wait for another's lock.
