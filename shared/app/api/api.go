@@ -92,7 +92,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	d, plugins := base.Database, plug.New(c.Plugins)
 	setup.Routes(a, d, tokens, base.Bump)
 	account.Routes(a, d, tokens, base.Bump, sender, c.PublicURL)
-	oidc.Routes(a, d, tokens, key, plugins, base.Bump)
+	oidc.Routes(a, d, tokens, key, plugins, base.Publish, base.Bump)
 	apikey.Routes(a, d, base.Bump)
 	preference.Routes(a, d)
 	setting.Routes(a, d, base.Bump)

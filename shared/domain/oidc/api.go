@@ -80,14 +80,15 @@ type service struct {
 	database *db.DB
 	tokens   *auth.Tokens
 	key      *seal.Key
+	publish  events.Publish
 	bump     events.AccessChanged
 	known    discovery
 }
 
 // Routes registers sign-in at identity providers, which web reaches. bump is called after a change of a user's
-// permissions.
-func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, bump events.AccessChanged) {
-	s := &service{database: d, tokens: tokens, key: key, bump: bump, known: discovery{web: web, known: map[source]found{}}}
+// permissions, and publish tells the user's clients of another membership.
+func Routes(a *httpapi.API, d *db.DB, tokens *auth.Tokens, key *seal.Key, web *plug.Client, publish events.Publish, bump events.AccessChanged) {
+	s := &service{database: d, tokens: tokens, key: key, publish: publish, bump: bump, known: discovery{web: web, known: map[source]found{}}}
 	operation := httpapi.Group{Path: "/api/v1/auth/oidc", Tag: "Authentication"}.For(httpapi.Public)
 	httpapi.Register(a, operation("GET", "/providers", "listOidcProviders", "List the identity providers for sign-in"),
 		func(ctx context.Context, _ *struct{}) (*Providers, error) {
@@ -262,6 +263,11 @@ func (s *service) finish(ctx context.Context, in *CallbackInput, began *begun, b
 	}
 	if e.changed {
 		s.bump(ctx, tenant)
+	}
+	if e.moved {
+		reload := events.Resync("access_changed")
+		reload.UserID = e.ID.String()
+		s.publish(ctx, tenant, reload)
 	}
 	session, err := account.StartSession(ctx, s.database, s.tokens, e.ID, e.Generation)
 	if fault.Is(err, fault.Unauthorized) { // disabled meanwhile

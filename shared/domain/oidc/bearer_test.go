@@ -164,8 +164,8 @@ func TestForgedAccessTokens(t *testing.T) {
 			t.Errorf("%s: %d %s", name, res.Status, res.Body)
 		}
 	}
-	if n := r.count("select count(*) from account") + r.count("select count(*) from oidc_identity"); n != 2 {
-		t.Errorf("%d rows, want those of one user", n)
+	if n := r.count("select count(*) from account") + r.count("select count(*) from oidc_identity"); n != 3 {
+		t.Errorf("%d rows, want those of one new user", n)
 	}
 	r.me(signed(t, r.access(nil))).Want(200)
 }

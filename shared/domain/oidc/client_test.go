@@ -34,7 +34,7 @@ func TestHowTheClientShowsItsSecret(t *testing.T) {
 			r.idp.metadata = object{"token_endpoint_auth_methods_supported": c.methods}
 		}
 		r.idp.post = c.post
-		r.DB.Exec(t, "delete from account")
+		r.DB.Exec(t, "delete from account where email = 'ann@example.org'")
 		r.set(r.One, nil)
 		if c.public {
 			r.idp.secret = ""
@@ -97,6 +97,7 @@ func TestWhatIsAskedFor(t *testing.T) {
 func TestProvidersAreTheTenants(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
+	r.User(t, "two", "reader") // set up
 	r.set(r.Two, nil)
 	b, other := r.browser("one"), r.browser("two")
 	back, theirs := r.idp.authorize(b.begin(nil)), r.idp.authorize(other.begin(nil))

@@ -6,9 +6,10 @@
 //     random, the database has their hashes, and nonce and PKCE verifier derive from the cookie.
 //   - A user is identified by provider and subject. At the first sign-in it is the user with the same e-mail address,
 //     if both the provider and Longbox have verified the address and no other subject of the provider is linked to that
-//     user; else a new user, if the provider may create users. There is no other way to take over an account. An
-//     address that a user only claimed at registration, or of a user whose address or password somebody without
-//     SystemAdmin has set, is not verified (account.email_claimed).
+//     user; else a new user, if the provider may create users. The first user of a tenant is created only as an
+//     administrator. There is no other way to take over an account. An address that a user only claimed at
+//     registration, or of a user whose address or password somebody without SystemAdmin has set, is not verified
+//     (account.email_claimed).
 //   - If groups are mapped to roles, each sign-in sets the role, but the last active administrator stays one, and a
 //     user with email_claimed gets no further permissions. It also sets the user's memberships in access groups that
 //     derive from this provider's groups (package sharing). If the provider sends no groups, neither changes, unless

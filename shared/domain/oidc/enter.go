@@ -12,6 +12,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/sharing"
+	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -29,6 +30,7 @@ type entered struct {
 	*account.Match
 	made    bool // just now
 	changed bool // the user's permissions
+	moved   bool // to other access groups
 }
 
 // enter finds or creates the user, and updates role and groups. It retries if a concurrent request was first: one that
@@ -90,7 +92,8 @@ func enterOnce(ctx context.Context, tx pgx.Tx, p *Provider, who *identity) (*ent
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return nil, err
 	}
-	out.changed = out.changed || moved > 0
+	out.moved = moved > 0
+	out.changed = out.changed || out.moved
 	return out, nil
 }
 
@@ -139,13 +142,21 @@ func (e *entered) find(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	return false, nil
 }
 
-// make creates the user, if the provider may create users.
+// make creates the user, if the provider may create users. The first user of a tenant must be an administrator: with
+// any other the set-up would count as done.
 func (e *entered) make(ctx context.Context, tx pgx.Tx, p *Provider, who *identity, role string) (err error) {
 	if !p.CreateUsers {
 		return denied("You have no account here; ask an administrator for one with your e-mail address")
 	}
 	if role == "" {
 		role = p.DefaultRole
+	}
+	var some bool
+	if err := tx.QueryRow(ctx, "select exists (select from account where tenant_id = app.tenant())").Scan(&some); err != nil {
+		return err
+	}
+	if !some && role != auth.Admin {
+		return denied("This server has no administrator yet; somebody must complete its set-up first, or sign in here as an administrator")
 	}
 	e.Match, err = account.AddExternal(ctx, tx, account.External{Username: who.username, Email: who.email, Verified: who.verified, Role: role})
 	if fault.Is(err, fault.BadRequest) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/oidc"
 	"github.com/longbox/longbox/shared/domain/setting"
+	"github.com/longbox/longbox/shared/domain/setup"
 	"github.com/longbox/longbox/shared/domain/sharing"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -39,6 +41,7 @@ type rig struct {
 	idp    *idp
 	key    *seal.Key
 	bump   int
+	told   []events.Event
 	routes func(a *httpapi.API, d *db.DB)
 	asking func() *oidc.Bearer // makes another one that asks providers
 }
@@ -65,8 +68,10 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	bump := func(context.Context, uuid.UUID) { r.bump++ }
+	publish := func(_ context.Context, _ uuid.UUID, told ...events.Event) { r.told = append(r.told, told...) }
 	r.routes = func(a *httpapi.API, d *db.DB) {
-		oidc.Routes(a, d, testkit.Tokens(t), r.key, plug.New(plug.Config{URL: srv.URL, Token: "token"}), bump)
+		oidc.Routes(a, d, testkit.Tokens(t), r.key, plug.New(plug.Config{URL: srv.URL, Token: "token"}), publish, bump)
+		setup.Routes(a, d, testkit.Tokens(t), bump)
 		account.Routes(a, d, testkit.Tokens(t), bump, sender, "http://localhost")
 		sharing.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, bump)
 	}
@@ -75,6 +80,7 @@ func newRig(t *testing.T) *rig {
 		return oidc.NewAskingBearer(r.DB.App, plug.New(plug.Config{URL: srv.URL, Token: "token"}))
 	}
 	r.Identity.External = r.asking()
+	r.User(t, "one", "reader") // set up
 	r.set(r.One, nil)
 	r.idp.says(object{"sub": "1", "email": "ann@example.org", "email_verified": true, "preferred_username": "ann"})
 	return r
@@ -385,8 +391,8 @@ func TestForgedTokens(t *testing.T) {
 		back.RawQuery = q.Encode()
 		b.refused(name, b.back(back), "/login", "invalid_request", "incomplete")
 	}
-	if n := r.count("select count(*) from account") + r.count("select count(*) from refresh_token") + r.count("select count(*) from oidc_identity"); n != 0 {
-		t.Errorf("%d rows", n)
+	if n := r.count("select count(*) from account") + r.count("select count(*) from refresh_token") + r.count("select count(*) from oidc_identity"); n != 1 {
+		t.Errorf("%d rows, want the user who was there", n)
 	}
 	r.idp.says(object{"sub": "1", "email": "ann@example.org", "aud": []string{clientID, "another"}, "azp": clientID, "exp": 4000000000})
 	r.session(b.signIn(), "/login/oidc/complete")
@@ -484,6 +490,31 @@ func TestNewUsers(t *testing.T) {
 	if wait.Wait(); both[0].User.ID != both[1].User.ID || both[0].NewAccount == both[1].NewAccount {
 		t.Errorf("%+v", both)
 	}
+}
+
+// As long as a tenant has no user, only an administrator can come in: another user would end the set-up without one.
+func TestBeforeTheSetup(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, "delete from account")
+	r.set(r.One, func(p *oidc.Provider) { p.AdminGroups = []string{"admins"} })
+	b := r.browser("one")
+	b.refused("a reader", b.signIn(), "/login", "access_denied", "no administrator yet")
+	if n := r.count("select count(*) from account"); n != 0 {
+		t.Errorf("%d users", n)
+	}
+	first := object{"username": "root", "email": "root@example.org", "password": "Adm1n!pass"}
+	r.Anonymous(t, "one").Do("POST", "/api/v1/setup/initialize", first).Want(201)
+	if got := r.session(b.signIn(), "/login/oidc/complete").User.Role; got != "reader" {
+		t.Errorf("after the set-up the role is %s", got)
+	}
+
+	r.DB.Exec(t, "delete from account")
+	r.idp.says(object{"sub": "2", "email": "root@example.org", "groups": []any{"admins"}})
+	if got := r.session(r.browser("one").signIn(), "/login/oidc/complete").User.Role; got != "admin" {
+		t.Errorf("the first user's role is %s", got)
+	}
+	r.Anonymous(t, "one").Do("POST", "/api/v1/setup/initialize", first).Want(400)
 }
 
 func TestRoles(t *testing.T) {
@@ -599,6 +630,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("%s", m.Body)
 	}
 	bumped := r.bump
+	r.told = nil
 	for _, c := range []struct {
 		said any
 		want string
@@ -609,6 +641,11 @@ func TestGroups(t *testing.T) {
 	}
 	if r.bump != bumped+3 {
 		t.Errorf("told %d times of 3 changes", r.bump-bumped)
+	}
+	resync := events.Resync("access_changed")
+	resync.UserID = ann.String()
+	if !reflect.DeepEqual(r.told, []events.Event{resync, resync, resync}) {
+		t.Errorf("clients are told %+v", r.told)
 	}
 	admin.Do("DELETE", groups+"/"+family+"/oidc-mappings/"+of, nil).Want(204)
 	if got := in("family"); got != "Manual manual" {
