@@ -144,7 +144,7 @@ func (s BookSearch) filter() BookFilter {
 }
 
 var bookFields = map[string]translator{"libraryId": member("libraryId"), "seriesId": member("seriesId"), "title": same("title"), "tag": same("ownGenre"), "author": author,
-	"readStatus": word("readStatus"), "mediaStatus": media, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
+	"readStatus": word("readStatus"), "mediaStatus": media, "mediaProfile": profile, "releaseDate": released("releaseDay", dayNumber), "deleted": flag, "oneShot": flag, "readListId": member("readListId")}
 
 // lastRead orders by the caller's last reading.
 const lastRead = "last_read"

@@ -1,15 +1,18 @@
 package komga
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/format/naming"
+	"github.com/longbox/longbox/shared/lazyregexp"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
 )
@@ -97,14 +100,16 @@ func condition(raw json.RawMessage, fields map[string]translator, depth int) (no
 			return nil, fault.Invalid("condition", "%q is not known; use one of %s", key, strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		var l struct {
-			Operator        string
-			Value, DateTime json.RawMessage
+			Operator                  string
+			Value, DateTime, Duration json.RawMessage
 		}
 		if err := json.Unmarshal(body, &l); err != nil {
 			return nil, fault.Invalid("condition."+key, `must be an object such as {"operator": "is", "value": ...}`)
 		}
-		if l.Value == nil {
-			l.Value = l.DateTime
+		for _, value := range []json.RawMessage{l.DateTime, l.Duration} {
+			if l.Value == nil {
+				l.Value = value
+			}
 		}
 		return translate(l.Operator, l.Value)
 	}
@@ -198,21 +203,44 @@ func author(operator string, value json.RawMessage) (node, error) {
 // first.
 func released(field string, number func(time.Time) int) translator {
 	return func(operator string, value json.RawMessage) (node, error) {
-		if operator == "isNull" || operator == "isNotNull" {
-			return node{"year": node{"operator": operator}}, nil
-		}
 		var day time.Time
-		if err := json.Unmarshal(value, &day); err != nil {
-			return nil, fault.Invalid("condition.releaseDate", "dateTime must be a time such as 2026-01-31T00:00:00Z")
-		}
 		switch operator {
-		case "after":
-			return leaf(field, "gt", number(day)), nil
-		case "before":
-			return leaf(field, "lt", number(day)), nil
+		case "isNull", "isNotNull":
+			return node{"year": node{"operator": operator}}, nil
+		case "after", "before":
+			if err := json.Unmarshal(value, &day); err != nil {
+				return nil, fault.Invalid("condition.releaseDate", "dateTime must be a time such as 2026-01-31T00:00:00Z")
+			}
+		case "isInTheLast", "isNotInTheLast":
+			var duration string
+			err := json.Unmarshal(value, &duration)
+			if day = ago(duration); err != nil || day.IsZero() {
+				return nil, fault.Invalid("condition.releaseDate", "duration must be an ISO 8601 duration such as P30D or PT720H")
+			}
+		default:
+			return nil, fault.Invalid("condition.releaseDate", "the operator must be after, before, isInTheLast, isNotInTheLast, isNull or isNotNull, is %q", operator)
 		}
-		return nil, fault.Invalid("condition.releaseDate", "the operator must be after, before, isNull or isNotNull, is %q", operator)
+		if operator == "after" || operator == "isInTheLast" {
+			return leaf(field, "gt", number(day)), nil
+		}
+		return leaf(field, "lt", number(day)), nil
 	}
+}
+
+var isoDuration = lazyregexp.New(`^P(?:(\d{1,6})D)?(?:T([\dHMS.]+))?$`)
+
+// ago returns the time that was an ISO 8601 duration of days and smaller units ago; zero if the duration is invalid.
+func ago(duration string) time.Time {
+	m := isoDuration.FindStringSubmatch(duration)
+	if m == nil || m[1]+m[2] == "" {
+		return time.Time{}
+	}
+	days, _ := strconv.Atoi(m[1])
+	rest, err := time.ParseDuration(strings.ToLower(cmp.Or(m[2], "0")))
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Now().UTC().AddDate(0, 0, -days).Add(-rest)
 }
 
 // dayNumber encodes a date as the filter field releaseDay does.
@@ -293,6 +321,21 @@ func media(operator string, value json.RawMessage) (node, error) {
 		return nil, fault.Invalid("condition.mediaStatus", "must be a string with the operator is")
 	}
 	return statuses([]string{status})[0], nil
+}
+
+// profile translates a leaf on the kind of file: whatever is neither a PDF nor an EPUB consists of images.
+func profile(operator string, value json.RawMessage) (node, error) {
+	var kind string
+	if err := json.Unmarshal(value, &kind); err != nil || operator != "is" && operator != "isNot" || !slices.Contains([]string{"DIVINA", "PDF", "EPUB"}, kind) {
+		return nil, fault.Invalid("condition.mediaProfile", "must be DIVINA, PDF or EPUB with the operator is or isNot")
+	}
+	switch {
+	case kind != "DIVINA":
+		return leaf("format", operator, kind), nil
+	case operator == "is":
+		return node{"allOf": []node{leaf("format", "isNot", "PDF"), leaf("format", "isNot", "EPUB")}}, nil
+	}
+	return node{"anyOf": []node{leaf("format", "is", "PDF"), leaf("format", "is", "EPUB")}}, nil
 }
 
 // statuses matches books by readability; nil if none are given. Books that are not analysed yet count as readable.

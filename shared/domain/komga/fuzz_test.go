@@ -12,6 +12,7 @@ import (
 func FuzzCondition(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"allOf":[{"readStatus":{"operator":"is","value":"READ"}},{"anyOf":[]}]}`, `{"title":{"operator":"isNull"}}`,
 		`{"author":{"operator":"is","value":{"name":"x"}}}`, `{"releaseDate":{"operator":"after","dateTime":"2000-01-01T00:00:00Z"}}`,
+		`{"releaseDate":{"operator":"isInTheLast","duration":"P1DT2H"}}`, `{"mediaProfile":{"operator":"isNot","value":"DIVINA"}}`,
 		`{"deleted":{"operator":"isTrue"}}`, `{"mediaStatus":{"operator":"is","value":"READY"}}`, `{"collectionId":{"operator":"isNot","value":"x"}}`,
 		`{"libraryId":{"operator":"is","value":"0190aaaa-0000-7000-8000-000000000000"}}`, `{"allOf":[{"allOf":[{"allOf":[{"allOf":[]}]}]}]}`, `[]`, `null`} {
 		f.Add([]byte(seed), "a,b", "READ")

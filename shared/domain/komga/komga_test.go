@@ -331,6 +331,9 @@ func TestConditions(t *testing.T) {
 	s.DB.Exec(t, "with g as (insert into genre (tenant_id, id, name) values ($1, gen_random_uuid(), 'Own genre, too') returning id) "+
 		"insert into book_genre (tenant_id, book_id, genre_id) select $1, $2, id from g", s.One, sh.books["Baker"][0])
 	s.DB.Exec(t, "update series set age_rating = case title when 'Able' then 12 end")
+	s.DB.Exec(t, "update series set year = extract(year from now()) where title = 'Baker'")
+	s.DB.Exec(t, `insert into book_metadata (tenant_id, book_id, metadata) select $1, $2, jsonb_build_object('year', extract(year from d), 'month', extract(month from d), 'day', extract(day from d))
+		from (select now() - interval '5 days' as d) x`, s.One, sh.books["Baker"][0])
 	leaf := func(field, rest string) string { return fmt.Sprintf(`{"condition":{%q:{%s}}}`, field, rest) }
 	is := func(field, value string) string { return leaf(field, `"operator":"is","value":"`+value+`"`) }
 	for _, c := range []struct{ path, body, titles string }{
@@ -381,6 +384,16 @@ func TestConditions(t *testing.T) {
 		{"books", `{"author":["Ann"]}`, "Able 1"},
 		{"books", `{"author":["Bob"]}`, ""},
 		{"books", leaf("releaseDate", `"operator":"before","dateTime":"2002-01-01T00:00:00Z"`), "Able 1"},
+		{"books", leaf("releaseDate", `"operator":"isInTheLast","duration":"PT720H"`), "Baker 1"}, // the home screen of Komelia
+		{"books", leaf("releaseDate", `"operator":"isInTheLast","duration":"P30D"`), "Baker 1"},
+		{"books", leaf("releaseDate", `"operator":"isInTheLast","duration":"P1DT12H30M0.5S"`), ""},
+		{"books", leaf("releaseDate", `"operator":"isNotInTheLast","duration":"PT720H"`), "Able 1"},
+		{"series", leaf("releaseDate", `"operator":"isInTheLast","duration":"P7300D"`), "Baker"},
+		{"series", leaf("releaseDate", `"operator":"isNotInTheLast","duration":"P30D"`), "Able"},
+		{"books", is("mediaProfile", "DIVINA"), "Able 1, Able 2, Able 3, Baker 1"},
+		{"books", is("mediaProfile", "EPUB"), "Able 4"},
+		{"books", leaf("mediaProfile", `"operator":"isNot","value":"DIVINA"`), "Able 4"},
+		{"books", leaf("mediaProfile", `"operator":"isNot","value":"PDF"`), "Able 1, Able 2, Able 3, Able 4, Baker 1"},
 		{"books?sort=readProgress.readDate,desc", `{"condition":{"allOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"deleted":{"operator":"isFalse"}}]}}`, "Able 1"},
 		{"books", `{"readStatus":["UNREAD"],"seriesId":["` + sh.series["Baker"].String() + `"],"mediaStatus":["READY"],"tag":null}`, "Baker 1"},
 	} {
@@ -402,6 +415,10 @@ func TestConditions(t *testing.T) {
 		`{"condition":{"author":{"operator":"is","value":"Ann"}}}`:                          "condition.author",
 		`{"condition":{"releaseDate":{"operator":"after","dateTime":"yesterday"}}}`:         "condition.releaseDate",
 		`{"condition":{"releaseDate":{"operator":"is","dateTime":"2000-06-01T00:00:00Z"}}}`: "condition.releaseDate",
+		`{"condition":{"releaseDate":{"operator":"isInTheLast","duration":"P"}}}`:           "condition.releaseDate",
+		`{"condition":{"releaseDate":{"operator":"isInTheLast","duration":"P1M"}}}`:         "condition.releaseDate",
+		`{"condition":{"releaseDate":{"operator":"isInTheLast","duration":"PT"}}}`:          "condition.releaseDate",
+		`{"condition":{"releaseDate":{"operator":"isInTheLast","duration":30}}}`:            "condition.releaseDate",
 		`{"condition":{"deleted":{"operator":"is"}}}`:                                       "condition",
 		`{"condition":{"collectionId":{"operator":"contains"}}}`:                            "condition.collectionId",
 		`{"condition":{"libraryId":{"operator":"is","value":1}}}`:                           "condition.libraryId",
@@ -414,7 +431,8 @@ func TestConditions(t *testing.T) {
 		refused(t, me.Do("POST", root+"/v1/series/list", body), body, field)
 	}
 	for body, field := range map[string]string{leaf("mediaStatus", `"operator":"isNot","value":"READY"`): "condition.mediaStatus",
-		leaf("publisher", `"operator":"is","value":"Fox"`): "condition"} {
+		leaf("publisher", `"operator":"is","value":"Fox"`): "condition", is("mediaProfile", "CBZ"): "condition.mediaProfile",
+		leaf("mediaProfile", `"operator":"contains","value":"PDF"`): "condition.mediaProfile"} {
 		refused(t, me.Do("POST", root+"/v1/books/list", body), body, field)
 	}
 	for path, field := range map[string]string{"/v1/series?page=-1": "page", "/v1/series?library_id=x": "libraryId", "/v1/series?year=2000": "year",
