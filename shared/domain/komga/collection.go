@@ -165,6 +165,21 @@ func named[T any](a *httpapi.API, d *db.DB, k kind, as func(namedRow) T) {
 		func(ctx context.Context, in *IDInput) (*T, error) { return single(ctx, in.ID.String()) })
 }
 
+// ofList returns a page of the members of a list; NotFound if there is no such list.
+func ofList[T any](ctx context.Context, d *db.DB, k kind, id string, queue func(*pgx.Batch) (load func() *Page[T])) (*Page[T], error) {
+	var b pgx.Batch
+	var exists bool
+	db.Value(&b, &exists, "select $1 = '"+wantedID+"' or exists (select from collection where tenant_id = app.tenant() and kind = $2 and id::text = $1)", id, k.kind)
+	load := queue(&b)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, fault.Missing("List")
+	}
+	return load(), nil
+}
+
 // collectionMembers registers the series of collections, in the collection's order unless a filter or sort is given.
 func collectionMembers(a *httpapi.API, d *db.DB) {
 	of := func(ctx context.Context, id string, f SeriesFilter, p Paging, all func() (*Page[Series], error)) (*Page[Series], error) {
@@ -189,7 +204,7 @@ func collectionMembers(a *httpapi.API, d *db.DB) {
 		if sort.Sort == "" && automatic[id] == nil {
 			list = list.Reordered(collections.order(), id)
 		}
-		return listSeries(ctx, d, list, p)
+		return ofList(ctx, d, collections, id, func(b *pgx.Batch) func() *Page[Series] { return queueSeries(b, list, p) })
 	}
 	httpapi.Register(a, operation("GET", "/v1/collections/"+wantedID+"/series", "ListWantedSeries", "List the series that the caller wants to read, by default in the caller's order", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -238,7 +253,7 @@ func readListMembers(a *httpapi.API, d *db.DB) {
 		if sort.Sort == "" {
 			list = list.Reordered(readLists.order(), id)
 		}
-		return listBooks(ctx, d, list, p)
+		return ofList(ctx, d, readLists, id, func(b *pgx.Batch) func() *Page[Book] { return queueBooks(b, list, p) })
 	}
 	httpapi.Register(a, operation("GET", "/v1/readlists/"+wantedID+"/books", "ListWantedBooks", "List the books that the caller wants to read, by default in the caller's order", auth.BooksRead),
 		func(ctx context.Context, in *struct {

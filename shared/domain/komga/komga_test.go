@@ -673,6 +673,15 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
+	// There are no other lists, also if a filter or sort is given.
+	foreign := uuid.New()
+	s.DB.Exec(t, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'Foreign')", s.Two, foreign)
+	for _, id := range []uuid.UUID{uuid.New(), foreign} {
+		for _, query := range []string{"", "?search=able", "?sort=name,asc"} {
+			me.Do("GET", root+"/v1/readlists/"+id.String()+"/books"+query, nil).Want(404)
+			me.Do("GET", root+"/v1/collections/"+id.String()+"/series"+query, nil).Want(404)
+		}
+	}
 	// Progress in a read list goes by its order.
 	best := root + "/v1/readlists/" + ids["Best"].String() + "/read-progress/tachiyomi"
 	progress := func(path string, books, read, unread, open, last float64) {
