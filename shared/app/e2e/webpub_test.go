@@ -96,7 +96,7 @@ func TestWebPublications(t *testing.T) {
 	if kind := r.Header.Get("Content-Type"); kind != "application/webpub+json" || m.Metadata.ConformsTo != "https://readium.org/webpub-manifest/profiles/epub" {
 		t.Errorf("%s: %s", kind, r.Body)
 	}
-	if d := m.Metadata; d.Title != "A Novel" || d.Identifier != "urn:isbn:9780306406157" || d.Language != "ja" || d.Published != "2012-05" || d.ReadingProgression != "rtl" ||
+	if d := m.Metadata; d.Title != "A Novel" || d.Identifier != "urn:isbn:9780306406157" || d.Language != "ja" || d.Published != "2012-05-01" || d.ReadingProgression != "rtl" ||
 		fmt.Sprint(d.Author) != "[Ann Author]" || d.Presentation.Layout != "reflowable" || len(d.BelongsTo.Series) != 1 || d.BelongsTo.Series[0].Name != "Saga" {
 		t.Errorf("metadata: %s", r.Body)
 	}

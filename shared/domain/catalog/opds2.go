@@ -58,7 +58,6 @@ type opds2Book struct {
 	Title      string        `json:"title"`
 	Identifier string        `json:"identifier"`
 	Modified   string        `json:"modified"`
-	Published  string        `json:"published,omitempty"`
 	Authors    []string      `json:"author,omitempty"`
 	Publisher  string        `json:"publisher,omitempty"`
 	Language   string        `json:"language,omitempty"`

@@ -66,19 +66,22 @@ func (b *book) queue(id uuid.UUID) *pgx.Batch {
 
 func (b *book) isEPUB() bool { return strings.EqualFold(b.index.Format, "epub") }
 
-// published returns the publication date as far as it is known: 2012, 2012-05 or 2012-05-01.
+// published returns the publication date, if the year is known. Clients require a full date: an unknown or invalid month
+// or day becomes the first.
 func (r *row) published() string {
-	switch {
-	case r.Year == nil || *r.Year < 1 || *r.Year > 9999:
+	if r.Year == nil || *r.Year < 1 || *r.Year > 9999 {
 		return ""
-	case r.Month == nil:
-		return time.Date(*r.Year, 1, 1, 0, 0, 0, 0, time.UTC).Format("2006")
-	case r.Day == nil:
-		return time.Date(*r.Year, time.Month(*r.Month), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
 	}
-	at := time.Date(*r.Year, time.Month(*r.Month), *r.Day, 0, 0, 0, 0, time.UTC)
-	if at.Month() != time.Month(*r.Month) {
-		return time.Date(*r.Year, time.Month(*r.Month), 1, 0, 0, 0, 0, time.UTC).Format("2006-01")
+	month, day := time.January, 1
+	if r.Month != nil {
+		month = time.Month(*r.Month)
+	}
+	if r.Day != nil && r.Month != nil {
+		day = *r.Day
+	}
+	at := time.Date(*r.Year, month, day, 0, 0, 0, 0, time.UTC)
+	if at.Month() != month {
+		at = time.Date(*r.Year, month, 1, 0, 0, 0, 0, time.UTC)
 	}
 	return at.Format(time.DateOnly)
 }

@@ -40,7 +40,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// A partially known date is shown as far as known.
+// A partially known date becomes a full one: apps such as Komelia refuse a manifest with another.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	n := func(n int) *int { return &n }
@@ -48,8 +48,8 @@ func TestPublished(t *testing.T) {
 		row  row
 		want string
 	}{
-		{row{}, ""}, {row{Month: n(5)}, ""}, {row{Year: n(2012)}, "2012"}, {row{Year: n(812), Day: n(3)}, "0812"}, {row{Year: n(2012), Month: n(5)}, "2012-05"},
-		{row{Year: n(2012), Month: n(5), Day: n(9)}, "2012-05-09"}, {row{Year: n(2023), Month: n(2), Day: n(30)}, "2023-02"}, {row{Year: n(12012)}, ""},
+		{row{}, ""}, {row{Month: n(5)}, ""}, {row{Year: n(2012)}, "2012-01-01"}, {row{Year: n(812), Day: n(3)}, "0812-01-01"}, {row{Year: n(2012), Month: n(5)}, "2012-05-01"},
+		{row{Year: n(2012), Month: n(5), Day: n(9)}, "2012-05-09"}, {row{Year: n(2023), Month: n(2), Day: n(30)}, "2023-02-01"}, {row{Year: n(12012)}, ""},
 	} {
 		if got := c.row.published(); got != c.want {
 			t.Errorf("%v %v %v: %q, want %q", c.row.Year, c.row.Month, c.row.Day, got, c.want)
