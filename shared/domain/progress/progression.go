@@ -36,37 +36,44 @@ type NewProgression struct {
 		ID   string `json:"id,omitempty" maxLength:"128"`
 		Name string `json:"name,omitempty" maxLength:"200"`
 	} `json:"device,omitempty"`
-	Locator  json.RawMessage `json:"locator" doc:"Readium locator of at most 10,000 characters, with a locations.totalProgression from 0 to 1"`
+	Locator  json.RawMessage `json:"locator" doc:"Readium locator of at most 10,000 characters, with a locations.totalProgression from 0 to 1. In a book of page images locations.position is the page"`
 	Modified *time.Time      `json:"modified,omitempty" doc:"Time at which the reader was at this position; defaults to now, and future times count as now. A time more than five minutes ago that is earlier than the last known position is refused with 409"`
 }
 
-// total returns how far into the book a locator is, from 0 to 1.
-func total(locator json.RawMessage) (float64, error) {
+// placed returns how far into the book a locator is, from 0 to 1, and its position in the book's list of positions, from
+// 1; nil if it has none.
+func placed(locator json.RawMessage) (total float64, position *int32, err error) {
 	var l struct {
 		Href      string
-		Locations struct{ TotalProgression *float64 }
+		Locations struct {
+			TotalProgression *float64
+			Position         json.RawMessage
+		}
 	}
 	const name = "locator"
 	switch err := json.Unmarshal(locator, &l); {
 	case err != nil:
-		return 0, fault.Invalid(name, "must be a Readium locator: an object with href and locations")
+		return 0, nil, fault.Invalid(name, "must be a Readium locator: an object with href and locations")
 	case utf8.RuneCount(locator) > maxLocator:
-		return 0, fault.Invalid(name, "is longer than 10,000 characters")
+		return 0, nil, fault.Invalid(name, "is longer than 10,000 characters")
 	case l.Href == "":
-		return 0, fault.Invalid(name+".href", "is missing")
+		return 0, nil, fault.Invalid(name+".href", "is missing")
 	case l.Locations.TotalProgression == nil || !(*l.Locations.TotalProgression >= 0 && *l.Locations.TotalProgression <= 1):
-		return 0, fault.Invalid(name+".locations.totalProgression", "must be a number from 0 to 1")
+		return 0, nil, fault.Invalid(name+".locations.totalProgression", "must be a number from 0 to 1")
 	}
-	return *l.Locations.TotalProgression, nil
+	if n := int32(0); json.Unmarshal(l.Locations.Position, &n) == nil && n > 0 {
+		position = &n
+	}
+	return *l.Locations.TotalProgression, position, nil
 }
 
 // GoTo stores the position, and the page and percentage that it corresponds to. Conflict if a later one is stored.
 func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
-	at, err := total(p.Locator)
+	at, position, err := placed(p.Locator)
 	if err != nil {
 		return err
 	}
-	t := Told{Percentage: at, Locator: new(string(p.Locator)), Device: device(ctx), At: p.Modified}
+	t := Told{Percentage: at, Page: position, Locator: new(string(p.Locator)), Device: device(ctx), At: p.Modified}
 	if p.Device != nil {
 		if told := cut.Storable(p.Device.ID); told != "" {
 			t.Device = told
@@ -81,7 +88,7 @@ func GoTo(ctx context.Context, d *db.DB, id uuid.UUID, p NewProgression) error {
 // Told is a position in a book that a client reports.
 type Told struct {
 	Percentage float64 // of the whole book, from 0 to 1
-	Page       *int32  // from 1; nil: derived from the percentage
+	Page       *int32  // from 1; if nil, and in an e-book, derived from the percentage
 	Locator    *string // a Readium locator, or nil
 	Device     string
 	DeviceName *string
@@ -118,10 +125,11 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	var stale bool
 	queueLog(&b, ofBook, id)
 	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2", "$3")+")", id, t.At, from)
-	b.Queue(note(ofBook, `select b.id as book_id, case when $7::integer is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least($7, b.page_count) else $7 end as page,
-		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and $7 >= b.page_count then 'completed' else 'progress' end as kind,
+	b.Queue(note(ofBook, `select b.id as book_id, case when b.told is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least(b.told, b.page_count) else b.told end as page,
+		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and b.told >= b.page_count then 'completed' else 'progress' end as kind,
 		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then now() else least(greatest(coalesce($8, now()), `+lastTold+`), now()) end as at
-		from book b where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4"), "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
+		from (select b.id, b.page_count, case when lower(b.format) <> 'epub' then $7::integer end as told from book b
+		  where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4")+") b", "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package progress_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +76,35 @@ func TestProgression(t *testing.T) {
 	if other := s.User(t, "one", "reader"); len(other.Do("GET", book+"/progression", nil).Want(204).Body) != 0 {
 		t.Error("another user sees the place")
 	}
+}
+
+// In a book of page images a position is a page: totalProgression is where that page begins.
+func TestProgressionOfPages(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	book := "/api/v1/books/" + r.book.String()
+	put := func(page, total any) {
+		t.Helper()
+		r.who.Do("PUT", book+"/progression", fmt.Sprintf(`{"locator":{"href":"page","locations":{"position":%v,"progression":0,"totalProgression":%v}}}`, page, total)).Want(204)
+	}
+	want := func(page float64, completed bool) {
+		t.Helper()
+		if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["currentPage"] != page || p["completed"] != completed {
+			t.Errorf("the progress is %v, want page %v, %v", p, page, completed)
+		}
+	}
+	for page := 1; page <= 10; page++ { // as in the book's list of positions
+		put(page, float64(page-1)/10)
+		want(float64(page), page == 10)
+	}
+	for _, none := range []any{0, -1, 2.5, `"3"`, 1e30, "null"} {
+		put(none, 0.35)
+		want(4, false)
+	}
+	s.DB.Exec(t, "update book set format = 'epub' where id = $1", r.book)
+	put(9, 0.25) // there are other positions than pages
+	want(3, false)
 }
 
 // A measured session keeps the position that was sent plainly during it.
