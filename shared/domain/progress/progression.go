@@ -40,8 +40,8 @@ type NewProgression struct {
 	Modified *time.Time      `json:"modified,omitempty" doc:"Time at which the reader was at this position; defaults to now, and future times count as now. A time more than five minutes ago that is earlier than the last known position is refused with 409"`
 }
 
-// placed returns how far into the book a locator is, from 0 to 1, and its position in the book's list of positions, from
-// 1; nil if it has none.
+// placed returns how far into the book a locator is, from 0 to 1, and its position in the book's list of positions; nil
+// if it has none. Positions start at 1.
 func placed(locator json.RawMessage) (total float64, position *int32, err error) {
 	var l struct {
 		Href      string

@@ -66,8 +66,8 @@ func (b *book) queue(id uuid.UUID) *pgx.Batch {
 
 func (b *book) isEPUB() bool { return strings.EqualFold(b.index.Format, "epub") }
 
-// published returns the publication date, if the year is known. Clients require a full date: an unknown or invalid month
-// or day becomes the first.
+// published returns the publication date, if the year is known. Clients require a full date: an unknown or invalid
+// month or day becomes the first.
 func (r *row) published() string {
 	if r.Year == nil || *r.Year < 1 || *r.Year > 9999 {
 		return ""
