@@ -28,7 +28,7 @@ type TryInput struct {
 	DryRun bool `json:"dryRun" required:"false" doc:"Change nothing; the task's result shows what would change"`
 }
 
-func (in *TryInput) params() map[string]any { return map[string]any{"dryRun": in != nil && in.DryRun} }
+func (in *TryInput) task() task.Spec { return task.Retitling(in != nil && in.DryRun) }
 
 type titleInput struct {
 	ID   uuid.UUID `path:"id" format:"uuid"`
@@ -118,7 +118,7 @@ func titles(a *httpapi.API, start starter) {
 	} {
 		httpapi.Register(a, command(c.path, c.id, c.summary, c.tag, c.permission), func(ctx context.Context, in *titleInput) (*Titled, error) {
 			auth.CallerOf(ctx).SeesAll = c.all
-			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, c.target(in.ID), c.message))
+			return titled(start(ctx, in.Body.task(), c.target(in.ID), c.message))
 		})
 	}
 	const message = "The retitling of the series is queued"
@@ -129,7 +129,7 @@ func titles(a *httpapi.API, start starter) {
 				TryInput
 			}
 		}) (*task.Started, error) {
-			return start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, task.OfSeveralSeries(in.Body.SeriesIDs), message)
+			return start(ctx, in.Body.task(), task.OfSeveralSeries(in.Body.SeriesIDs), message)
 		})
 	httpapi.Register(a, command("/series/titles/reprocess", "reprocessChosenTitles", "Retitle several series, or all of a library, from their folders by titlePreprocessingRules, except locked titles", "Series", auth.SeriesWrite),
 		func(ctx context.Context, in *struct {
@@ -148,7 +148,7 @@ func titles(a *httpapi.API, start starter) {
 			default:
 				return nil, fault.Invalid("seriesIds", "is required, unless libraryId selects all series of a library")
 			}
-			return titled(start(ctx, task.Spec{Type: task.ReprocessTitles, Params: in.Body.params()}, target, message))
+			return titled(start(ctx, in.Body.task(), target, message))
 		})
 }
 

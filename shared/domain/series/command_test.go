@@ -46,9 +46,9 @@ func TestCommandsOnSeveral(t *testing.T) {
 		{"/series/bulk/analyze", all, 1.0, "analyze_series new of a series", false},
 		{"/series/bulk/analyze", with("force", true), 2.0, "analyze_series of a series, analyze_series of a series", false},
 		{"/series/bulk/renumber", all, nil, "renumber_series 2 series", true},
-		{"/series/bulk/titles/reprocess", all, nil, "reprocess_series_titles 2 series", false},
-		{"/series/titles/reprocess", with("libraryId", comics), nil, "reprocess_series_titles 2 series", false},
-		{"/series/titles/reprocess", map[string]any{"libraryId": comics}, nil, "reprocess_series_titles of a library", false},
+		{"/series/bulk/titles/reprocess", all, nil, "reprocess_series_titles 2 series", true},
+		{"/series/titles/reprocess", with("libraryId", comics), nil, "reprocess_series_titles 2 series", true},
+		{"/series/titles/reprocess", map[string]any{"libraryId": comics}, nil, "reprocess_series_titles of a library", true},
 		{"/libraries/" + comics.String() + "/analyze", nil, nil, "analyze_library of a library", true},
 		{"/libraries/" + comics.String() + "/analyze-unanalyzed", nil, nil, "analyze_library new of a library", true},
 	} {

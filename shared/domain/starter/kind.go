@@ -110,7 +110,7 @@ func startTitles(ctx context.Context, s *starter, in *Body) (*task.Started, erro
 	if t.SeriesID == nil && t.SeriesIDs == nil && t.LibraryID == nil {
 		return nil, fault.Invalid("taskType.seriesIds", "is required, unless libraryId selects all series of a library")
 	}
-	return s.add(ctx, in, task.Spec{Type: task.ReprocessTitles, Params: map[string]any{"dryRun": t.DryRun != nil && *t.DryRun}}, t.target())
+	return s.add(ctx, in, task.Retitling(t.DryRun != nil && *t.DryRun), t.target())
 }
 
 func startMatch(ctx context.Context, s *starter, in *Body) (*task.Started, error) {
