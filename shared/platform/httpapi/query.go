@@ -11,17 +11,22 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// filters are the filter, search and sort parameters of all lists. A list refuses those that it does not support:
-// otherwise the unfiltered list would look like the result. Empty values and includeDeleted=false are ignored. Other
-// unknown parameters are ignored too, because clients add some to bypass caches.
+// filters are the filter, search and sort parameters of all lists, and offset, because lists have pages. A list refuses
+// those that it does not support: otherwise the unfiltered list would look like the result. Empty values and those of
+// unset are ignored. Other unknown parameters are ignored too, because clients add some to bypass caches.
 var filters = []string{
 	"ageRating", "author", "bookId", "bookType", "category", "collectionId", "communityRating", "completed",
-	"completion", "dateAdded", "errorType", "format", "fullTextSearch", "genre", "genres", "hasError", "hasExternalSourceId",
-	"hasUserRating", "inCollection", "inReadList", "includeDeleted", "isTracked", "language", "libraryId", "matchType",
-	"name", "order", "ownGenre", "pageCount", "path", "priority", "publisher", "query", "readListId", "readStatus",
-	"releaseDay", "role", "search", "seriesId", "sharingTag", "sort", "sourceId", "state", "status", "summary", "tag",
-	"tags", "taskType", "title", "titleSort", "type", "userId", "userRating", "username", "wantToRead", "year",
+	"completion", "dateAdded", "deleted", "direction", "errorType", "format", "fullTextSearch", "genre", "genres",
+	"hasError", "hasExternalSourceId", "hasUserRating", "includeDeleted", "inCollection", "inReadList", "isTracked",
+	"language", "libraryId", "matchType", "mediaStatus", "name", "offset", "oneshot", "order", "ownGenre", "pageCount",
+	"path", "priority", "publisher", "query", "readListId", "readlistId", "readStatus", "releaseDay", "role", "scope",
+	"search", "seriesId", "sharingTag", "sharingTagMode", "sort", "sourceId", "state", "status", "summary", "tag",
+	"tags", "target", "taskType", "title", "titleSort", "type", "userId", "username", "userRating", "wantToRead",
+	"year",
 }
+
+// unset are values that mean the same as no parameter: some apps send them to every list.
+var unset = map[string]string{"deleted": "false", "includeDeleted": "false", "oneshot": "false", "offset": "0"}
 
 // values says how many values of a query parameter are used.
 type values int
@@ -69,12 +74,12 @@ func checkQuery(query string, known map[string]values) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		given := sent[name]
+		given := slices.Compact(sent[name])
 		switch {
-		case !slices.Contains(filters, name) || strings.Join(given, "") == "" || name == "includeDeleted" && given[0] == "false":
+		case !slices.Contains(filters, name) || len(given) == 1 && (given[0] == "" || given[0] == unset[name]):
 		case known[name] == none:
 			return fault.Invalid(name, "has no effect on this list; leave it out")
-		case known[name] == one && len(slices.Compact(given)) > 1:
+		case known[name] == one && len(given) > 1:
 			return fault.Invalid(name, "is given %d times, but only one value counts; send one", len(given))
 		}
 	}

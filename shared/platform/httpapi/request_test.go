@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +207,13 @@ func TestUnknownFilters(t *testing.T) {
 		"things?sort=name,desc":         "sort: has no effect",
 		"things?library_id=x":           "libraryId: has no effect",
 		"things?search=x":               "search: has no effect",
+		"things?direction=desc":         "direction: has no effect",
+		"things?sharing_tag_mode=deny":  "sharingTagMode: has no effect",
+		"things?media_status=READY":     "mediaStatus: has no effect",
+		"things?limit=5&offset=5":       "offset: has no effect",
+		"things?limit=5&offset=0":       "",
+		"things?deleted=true":           "deleted: has no effect",
+		"things?deleted=false":          "",
 		"things?title=":                 "",
 		"things?title=&title=x":         "title: has no effect",
 		"things?title=%zz":              "query: cannot be read",
@@ -220,6 +229,47 @@ func TestUnknownFilters(t *testing.T) {
 		if bad := w.Code == 400; bad != (want != "") || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %q", path, w.Code, w.Body, want)
 		}
+	}
+}
+
+// Every parameter of a list is one that other lists refuse, unless it only changes how the list is shown.
+func TestFiltersOfAllLists(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name, In string }
+		}
+	}
+	if err := json.Unmarshal(raw, &api); err != nil {
+		t.Fatal(err)
+	}
+	shown := []string{"page", "pageSize", "size", "unpaged", "full"}
+	lists := 0
+	for path, operations := range api.Paths {
+		for method, o := range operations {
+			var names []string
+			for _, p := range o.Parameters {
+				if p.In == "query" {
+					names = append(names, p.Name)
+				}
+			}
+			if !slices.Contains(names, "page") {
+				continue
+			}
+			lists++
+			for _, name := range names {
+				if !slices.Contains(shown, name) && !slices.Contains(filters, name) {
+					t.Errorf("%s %s: other lists ignore %s; name it in filters", method, path, name)
+				}
+			}
+		}
+	}
+	if lists < 100 {
+		t.Errorf("%d lists", lists)
 	}
 }
 
