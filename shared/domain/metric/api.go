@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -35,7 +36,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		func(ctx context.Context, _ *struct{}) (*Tasks, error) { return tasks(ctx, d) })
 	httpapi.Register(a, op("GET", "/history", "getTaskMetricsHistory", "Get the metrics of background tasks by hour or day", auth.LibrariesRead),
 		func(ctx context.Context, in *HistoryInput) (*History, error) {
-			return history(ctx, d, in.Days, in.Granularity, in.TaskType)
+			return history(ctx, d, in.Days, in.Granularity, task.Stored(in.TaskType))
 		})
 	httpapi.Register(a, op("POST", "/cleanup", "cleanUpTaskMetrics", "Delete task metrics older than metrics.task_retention_days now, not in the next hourly clean-up", auth.SystemAdmin),
 		func(ctx context.Context, _ *struct{}) (*Cleaned, error) { return cleanUp(ctx, d) })

@@ -136,6 +136,10 @@ func TestHistory(t *testing.T) {
 			}
 		}
 	}
+	figure(t, s, s.One, 1, task.RenumberSeries, 3, 0)
+	if got, m := counts("?taskType=renumber_series_batch"); len(got) != 1 || got[0] != 3 {
+		t.Errorf("the type that people start is stored under another name: %v", m)
+	}
 	_, m := counts("?taskType=a&days=1")
 	last := m["points"].([]any)[1].(map[string]any)
 	start, err := time.Parse(time.RFC3339, last["periodStart"].(string))

@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/starter"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -48,6 +49,7 @@ func newRig(t *testing.T) *rig {
 		duplicate.Routes(a, d, nil)
 		orphan.Routes(a, d, nil)
 		pdfcache.Routes(a, d, pdfcache.Config{}, nil)
+		task.Routes(a, d, publish, nil)
 	})
 	for _, tenant := range []uuid.UUID{r.Two, r.One} {
 		r.foreign = r.series
@@ -134,6 +136,22 @@ func TestSameTaskAsItsOwnOperation(t *testing.T) {
 	// A series, a list of series and a library are different targets, and a dry run is another task.
 	if n, dry := r.tasks(t, "type = 'reprocess_series_titles'"), r.tasks(t, "params ->> 'dryRun' = 'true'"); n != 4 || dry != 1 {
 		t.Errorf("%d tasks name series, %d of them change nothing", n, dry)
+	}
+}
+
+// A task is listed under the type that started it. Some types are stored under the name of a wider one.
+func TestListedByItsType(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "admin")
+	for typ, more := range map[string]string{"generate_thumbnail": `"bookId":"{b}"`, "generate_series_thumbnail": `"seriesId":"{s}"`,
+		"reprocess_series_title": `"seriesId":"{s}"`, "renumber_series_batch": `"seriesIds":["{s}"]`, "analyze_series": `"seriesId":"{s}"`} {
+		more = strings.NewReplacer("{s}", r.series.String(), "{b}", r.book.String()).Replace(more)
+		id := me.Do("POST", base+"/tasks", `{"taskType":{"type":"`+typ+`",`+more+`}}`).Want(200).Map()["taskId"]
+		got := me.Do("GET", base+"/tasks?taskType="+typ, nil).Want(200).Map()["data"].([]any)
+		if len(got) != 1 || got[0].(object)["id"] != id {
+			t.Errorf("%s: listed as %v", typ, got)
+		}
 	}
 }
 

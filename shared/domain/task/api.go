@@ -55,7 +55,7 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added Added) {
 func reads(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listTasks", "List background tasks, newest first", auth.TasksRead),
 		func(ctx context.Context, in *ListInput) (*httpapi.Page[Task], error) {
-			f := Filter{Status: in.Status, Type: in.TaskType, LibraryID: httpapi.OptionalID(in.LibraryID)}
+			f := Filter{Status: in.Status, Type: Stored(in.TaskType), LibraryID: httpapi.OptionalID(in.LibraryID)}
 			if f.Status == "processing" {
 				f.Status = Running
 			}

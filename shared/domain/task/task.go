@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -45,6 +46,17 @@ const (
 	CleanUpOrphans = "cleanup_orphaned_files"
 	CleanUpPDF     = "cleanup_pdf_cache"
 )
+
+// stored has the types that people start with a parameter, and under which wider type such a task is stored.
+var stored = map[string]string{
+	"generate_thumbnail":        BookCovers,
+	"generate_series_thumbnail": SeriesCovers,
+	"reprocess_series_title":    ReprocessTitles,
+	"renumber_series_batch":     RenumberSeries,
+}
+
+// Stored returns the type under which tasks of a type are stored, almost always itself.
+func Stored(typ string) string { return cmp.Or(stored[typ], typ) }
 
 // The states of a task.
 const (
