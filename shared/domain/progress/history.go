@@ -95,7 +95,7 @@ func QueueAllSeriesReadings(b *pgx.Batch, dst *[]SeriesReadings, series string) 
 // subject is a kind of thing that has a history.
 type subject struct {
 	what, path, name string
-	permission       string
+	permission       string // to see it; forgetting it needs BooksRead
 	exists           func(b *pgx.Batch, dst *bool, id uuid.UUID)
 	readings         func(b *pgx.Batch, dst **Readings, id uuid.UUID)
 	entries          string // SQL for the last $2 readings of $1
@@ -192,7 +192,7 @@ func historyRoutes(a *httpapi.API, d *db.DB) {
 	for _, s := range subjects {
 		httpapi.Register(a, op("GET", s.path, "get"+s.name+"History", "List the caller's read history of "+s.what, s.permission),
 			func(ctx context.Context, in *httpapi.IDInput) (*History, error) { return s.history(ctx, d, in.ID) })
-		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; the progress is kept", s.permission),
+		httpapi.Register(a, op("DELETE", s.path, "forget"+s.name, "Delete the caller's read history of "+s.what+"; the progress is kept", auth.BooksRead),
 			func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
 				return nil, s.forget(ctx, d, in.ID)
 			})
