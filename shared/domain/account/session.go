@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,7 +60,7 @@ func SignIn(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUI
 
 // StartSession is SignIn with a refresh token, which renews the session.
 func StartSession(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*LoginResponse, error) {
-	next := newRefresh(ctx)
+	next := newRefresh()
 	var b pgx.Batch
 	var who *signedIn
 	queueSession(&b, &who, account, generation, next)
@@ -77,7 +76,7 @@ func StartSession(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uu
 
 // renew exchanges a refresh token for the next one of its family.
 func (s *service) renew(ctx context.Context, token string) (*TokenPair, error) {
-	next := newRefresh(ctx)
+	next := newRefresh()
 	var b pgx.Batch
 	var who *signedIn
 	queueRenew(&b, &who, auth.HashSecret(token), next)
@@ -144,18 +143,16 @@ func setCookie(ctx context.Context, value string, seconds int) {
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: httpapi.Secure(ctx)})
 }
 
-// newToken is a refresh token before it is stored.
+// newToken is a refresh token before it is stored. The columns user_agent and ip of its table are not written any more:
+// nothing reads them. A later release drops them.
 type newToken struct {
-	id        uuid.UUID
-	token     string
-	hash      []byte
-	expires   time.Time
-	userAgent string
-	ip        string
+	id      uuid.UUID
+	token   string
+	hash    []byte
+	expires time.Time
 }
 
-func newRefresh(ctx context.Context) newToken {
+func newRefresh() newToken {
 	token, hash := auth.NewSecret()
-	return newToken{id: uuid.Must(uuid.NewV7()), token: token, hash: hash, expires: time.Now().Add(refreshLife),
-		userAgent: strings.ToValidUTF8(httpapi.UserAgent(ctx), ""), ip: httpapi.ClientIP(ctx)}
+	return newToken{id: uuid.Must(uuid.NewV7()), token: token, hash: hash, expires: time.Now().Add(refreshLife)}
 }

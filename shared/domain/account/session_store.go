@@ -31,10 +31,10 @@ func queueSession(b *pgx.Batch, who **signedIn, account uuid.UUID, generation in
 	db.One(b, who, `with me as (
 			`+signInSQL+`),
 		added as (
-			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
-			select app.tenant(), $3, me.id, $3, $4, $5, $6, $7 from me)
+			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
+			select app.tenant(), $3, me.id, $3, $4, $5 from me)
 		select id, username, email, role, email_verified, permissions, generation from me`,
-		account, generation, t.id, t.hash, t.expires, t.userAgent, t.ip)
+		account, generation, t.id, t.hash, t.expires)
 	queueTrim(b, t)
 }
 
@@ -64,10 +64,10 @@ func queueRenew(b *pgx.Batch, who **signedIn, hash []byte, t newToken) {
 			where r.tenant_id = app.tenant() and r.hash = $1 and r.account_id = me.id and r.used_at is null and r.expires_at > now()
 			returning r.family_id, me.*),
 		added as (
-			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at, user_agent, ip)
-			select app.tenant(), $2, used.id, used.family_id, $3, $4, $5, $6 from used)
+			insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
+			select app.tenant(), $2, used.id, used.family_id, $3, $4 from used)
 		select id, username, email, role, email_verified, permissions, generation from used`,
-		hash, t.id, t.hash, t.expires, t.userAgent, t.ip)
+		hash, t.id, t.hash, t.expires)
 	b.Queue(`delete from refresh_token where tenant_id = app.tenant()
 		and family_id = (select family_id from refresh_token where tenant_id = app.tenant() and hash = $1 and used_at is not null)
 		and not exists (select from refresh_token where tenant_id = app.tenant() and id = $2)`, hash, t.id)

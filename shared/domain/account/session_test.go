@@ -45,6 +45,11 @@ func TestLogin(t *testing.T) {
 	if r.Header.Get("Cache-Control") != "no-store" {
 		t.Error("a session may be cached")
 	}
+	anyone.Do("POST", "/api/v1/auth/refresh", map[string]any{"refreshToken": m["refresh_token"]}).Want(200)
+	var kept, traced int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*), count(*) filter (where ip <> '' or user_agent <> '') from refresh_token").Scan(&kept, &traced); err != nil || kept != 2 || traced != 0 {
+		t.Errorf("%d of %d refresh tokens say from where they were asked for, %v", traced, kept, err)
+	}
 	me := bearer(anyone, m["access_token"].(string)).Do("GET", "/api/v1/auth/me", nil).Want(200)
 	if got := keys(t, me); got != "email emailVerified id permissions role username" {
 		t.Errorf("me has %s", got)
