@@ -88,6 +88,32 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
+// What responses show as null can be sent back: the records below a body are named like those of responses.
+func TestNullCanBeSentBack(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	nullable := func(schema any) bool {
+		types, _ := schema.(map[string]any)["type"].([]any)
+		return slices.Contains(types, any("null"))
+	}
+	pairs := 0
+	for name, body := range d.Components.Schemas {
+		shown, ok := d.Components.Schemas[strings.TrimSuffix(name, "Body")]
+		if !ok || !strings.HasSuffix(name, "Body") {
+			continue
+		}
+		pairs++
+		for member, schema := range body.Properties {
+			if s, ok := shown.Properties[member]; ok && nullable(s) && !nullable(schema) {
+				t.Errorf("%s.%s: responses show null, but the description does not accept it", name, member)
+			}
+		}
+	}
+	if pairs < 2 {
+		t.Errorf("%d records are both sent and shown", pairs)
+	}
+}
+
 // The session cookie is accepted for what a browser loads by itself (images and files), for streams (the relay passes
 // it to streamAccess), for the caller's own session, and for reads of the Komga API.
 func TestCookieOpensImagesFilesAndStreamsOnly(t *testing.T) {

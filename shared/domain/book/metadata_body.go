@@ -70,14 +70,14 @@ type SharedBody struct {
 type AuthorBody struct {
 	Name     string  `json:"name" minLength:"1" maxLength:"500"`
 	Role     string  `json:"role,omitempty" default:"author" enum:"author,co_author,editor,translator,illustrator,contributor,writer,penciller,inker,colorist,letterer,cover_artist"`
-	SortName *string `json:"sortName,omitempty" maxLength:"500"`
+	SortName *string `json:"sortName,omitempty" nullable:"true" maxLength:"500"`
 }
 
 // AwardBody is a prize that a book won or was nominated for.
 type AwardBody struct {
 	Name     string  `json:"name" minLength:"1" maxLength:"500"`
-	Category *string `json:"category,omitempty" maxLength:"500"`
-	Year     *int32  `json:"year,omitempty" minimum:"1" maximum:"9999"`
+	Category *string `json:"category,omitempty" nullable:"true" maxLength:"500"`
+	Year     *int32  `json:"year,omitempty" nullable:"true" minimum:"1" maximum:"9999"`
 	Won      bool    `json:"won,omitempty"`
 }
 
