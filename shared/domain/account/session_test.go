@@ -411,6 +411,20 @@ func (s *server) waiting(t *testing.T, n int) {
 	}
 }
 
+// The scheduler finds the few expired tokens of all tenants by an index.
+func TestExpiredTokensAreFoundByIndex(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.DB.Exec(t, `insert into refresh_token (tenant_id, id, account_id, family_id, hash, expires_at)
+		select $1, gen_random_uuid(), $2, gen_random_uuid(), decode(md5(n::text), 'hex'), now() + n * interval '1 min' from generate_series(-10, 10000) n`,
+		s.One, s.User(t, "one", "reader").ID)
+	s.DB.Exec(t, "analyze refresh_token")
+	var plan string
+	if err := s.DB.System.Pool().QueryRow(t.Context(), "explain (format json) delete from refresh_token where expires_at < now()").Scan(&plan); err != nil || !strings.Contains(plan, "refresh_token_expires") {
+		t.Errorf("%s, %v", plan, err)
+	}
+}
+
 func TestForgetTokens(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
