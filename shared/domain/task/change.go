@@ -134,7 +134,7 @@ func retry(ctx context.Context, d *db.DB, id uuid.UUID) (*changed, error) {
 		  update task t set status = 'pending', attempts = 0, deaths = 0, scheduled_for = now(), started_at = null, completed_at = null,
 		    lease_until = null, locked_by = null, last_error = null, result = null, done = false, parent_id = null, place = null, queued_at = null,
 		    open_children = (select count(*) from task c where c.tenant_id = app.tenant() and c.parent_id = $1 and c.status in ('pending', 'running')),
-		    progress_current = 0, progress_total = 0, progress_message = null
+		    progress_current = 0, progress_total = 0
 		  from old where t.tenant_id = old.tenant_id and t.id = old.id and old.status = 'failed' returning t.*)
 		select old.status as before, `+afterChange, id)
 	b.Queue("select pg_notify($1, '')", Wake)
