@@ -1,6 +1,9 @@
 package infra_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
@@ -35,5 +38,58 @@ func TestEveryAlarmHasASection(t *testing.T) {
 	}
 	for name := range described {
 		t.Errorf("docs/alarms.md has a section about %s, which is no alarm", name)
+	}
+}
+
+// Programs that go on in spite of an error fail no invocation and no health check: these alarms count lines of their
+// logs. A line that the program no longer writes would count nothing.
+func TestAlarmsCountLinesThatAreWritten(t *testing.T) {
+	t.Parallel()
+	subscriber, err := os.ReadFile("../sse-relay/relay/subscriber.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct{ Level string }
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, nil)).Error("a task failed")
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	template := read(t, "infra/alarm.yaml")
+	filters := template.resources("AWS::Logs::MetricFilter")
+	for alarm, pattern := range map[string]string{
+		"WorkerFailures": `{ $.level = "` + line.Level + `" }`,
+		"RelayDeaf":      `{ $.msg = "the subscription to Redis broke; connecting again" }`,
+	} {
+		found := false
+		for _, f := range filters {
+			metric := f.get("MetricTransformations").list()[0]
+			if metric.get("MetricName").text() == alarm {
+				found = f.get("FilterPattern").text() == pattern
+				a := template.get("Resources", alarm, "Properties")
+				if a.get("MetricName").text() != alarm || a.get("Namespace").text() != metric.get("MetricNamespace").text() {
+					t.Errorf("%s does not count what the filter finds", alarm)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("infra/alarm.yaml has no filter %s for %s", pattern, alarm)
+		}
+		if message := regexp.MustCompile(`msg = "(.+)"`).FindStringSubmatch(pattern); message != nil && !strings.Contains(string(subscriber), `s.log.Warn("`+message[1]+`"`) {
+			t.Errorf("the relay does not write %q", message[1])
+		}
+	}
+}
+
+// A scheduler that nothing invokes has no errors: its silence is what tells.
+func TestASilentSchedulerRaisesAnAlarm(t *testing.T) {
+	t.Parallel()
+	a := read(t, "infra/alarm.yaml").get("Resources", "SchedulerSilent", "Properties")
+	if a.get("MetricName").text() != "Invocations" || a.get("ComparisonOperator").text() != "LessThanThreshold" || a.get("TreatMissingData").text() != "breaching" {
+		t.Error("SchedulerSilent of infra/alarm.yaml must count missing invocations")
+	}
+	// An hourly schedule invokes it at least once in two hours.
+	if a.get("Period").text() != "3600" || a.get("EvaluationPeriods").text() != "2" {
+		t.Error("SchedulerSilent must wait two hours: Schedule may be rate(1 hour)")
 	}
 }
