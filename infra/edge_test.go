@@ -1,6 +1,8 @@
 package infra_test
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +32,25 @@ func TestDistributionsAreGuarded(t *testing.T) {
 	for rule := range strings.SplitSeq(strings.Join(read(t, "infra/waf.yaml").resources("AWS::WAFv2::WebACL")["WebAcl"].get("Rules").scalars(), " "), "Name ") {
 		if strings.Contains(rule, "UriPath") && !(strings.Contains(rule, "URL_DECODE") && strings.Contains(rule, "NORMALIZE_PATH")) {
 			t.Errorf("a path that is written differently leads around the rule %.20s", rule)
+		}
+	}
+}
+
+// Readers of catalogs that send no credential are asked for one at the CDN. Web clients on other hosts are not: their
+// preflight requests never carry a credential, and only the api's responses have the headers of CORS.
+func TestOnlyReadersOfCatalogsAreAskedAtTheCDN(t *testing.T) {
+	t.Parallel()
+	edge := read(t, "infra/edge.yaml")
+	for _, name := range []string{"ForApi", "ForMedia"} {
+		code := edge.get("Resources", name, "Properties", "FunctionCode").text()
+		condition := regexp.MustCompile(`(?s)if \(([^{]+)\) \{\s+return \{\s+statusCode: 401`).FindStringSubmatch(code)
+		if condition == nil {
+			t.Fatalf("%s asks nobody for a credential", name)
+		}
+		for _, part := range []string{"r.uri.startsWith('/opds')", "!r.headers.authorization", "!r.headers['x-api-key']", "!r.headers.origin"} {
+			if !slices.Contains(strings.Split(condition[1], " && "), part) {
+				t.Errorf("%s answers 401 without asking whether %s", name, part)
+			}
 		}
 	}
 }
