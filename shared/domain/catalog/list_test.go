@@ -32,6 +32,7 @@ func TestCollections(t *testing.T) {
 
 	root := read(t, me, "/opds/", "navigation") // as typed by a user
 	me.Do("GET", "/opds/v2/", nil).Want(200)
+	me.Do("GET", "/opds/v1/catalog/", nil).Want(200)
 	me.Do("GET", "/opds//", nil).Want(404)
 	all := read(t, me, links(root.Entries[1].Links)["subsection"], "navigation")
 	if titles(all) != "All, Best & more" || all.Total != "2" || links(all.Links)["up"] != "/opds" || all.Entries[1].Content != "Of all" {

@@ -113,7 +113,7 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 func (a *API) spelling(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.URL.Path
-		if p == "/opds/" || p == "/opds/v2/" {
+		if p == "/opds/" || p == "/opds/v2/" || p == "/opds/v1/catalog/" {
 			p = strings.TrimSuffix(p, "/")
 		}
 		if strings.HasPrefix(p, "/koreader//") { // KOReader adds /users/auth to what was typed
