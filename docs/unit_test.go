@@ -31,3 +31,15 @@ func TestUnitOutlivesABoot(t *testing.T) {
 		}
 	}
 }
+
+// Links, sign-in at an identity provider and plugins need the host with its port, which nginx leaves out of $host.
+func TestProxyPassesOnThePort(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("operator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "\n        proxy_set_header Host $http_host;\n") {
+		t.Error("the configuration of nginx does not pass on the Host that the client sent")
+	}
+}
