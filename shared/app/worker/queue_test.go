@@ -274,6 +274,15 @@ func TestPartOfABatchComesAgain(t *testing.T) {
 	if _, err := w.Handle(context.Background(), json.RawMessage(`{"Records":[{"eventSource":"aws:s3","s3":{}}]}`)); err != nil || len(notified) != 2 {
 		t.Errorf("%v %v", notified, err)
 	}
+	// If all messages fail, the invocation does not: infra/alarm.yaml counts such failures in the log.
+	w.Objects = func(context.Context, json.RawMessage) error { return errors.New("the database is away") }
+	if _, err := q.Send(context.Background(), bodies[3], bodies[3]); err != nil {
+		t.Fatal(err)
+	}
+	payload, _ = sqsEvent(t, q, "tasks", 2)
+	if out, err = w.Handle(context.Background(), payload); err != nil || len(again(t, out)) != 2 {
+		t.Errorf("a batch that fails as a whole: %v %v", out, err)
+	}
 	for _, bad := range []string{`{}`, `[]`, `{"Records":[{"eventSource":"aws:kinesis"}]}`, `{"Records":7}`} {
 		if _, err := w.Handle(context.Background(), json.RawMessage(bad)); err == nil {
 			t.Errorf("%s was accepted", bad)
