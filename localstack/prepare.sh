@@ -59,6 +59,17 @@ step() {
 # last is the line of the log that names the problem.
 last() { { grep -E '^(E:|dpkg: error|go: |.*error)' "$log" || tail -n 1 "$log"; } | tail -n 1 | cut -c1-300; }
 
+# room <GB> <folder...> says which folders are on a disk that is nearly full. Otherwise that shows as failures of many kinds.
+room() {
+	local gb=$1 folder free
+	shift
+	for folder; do
+		[[ -e $folder ]] || folder=$(dirname "$folder")
+		free=$(df -Pk "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }') || free=
+		[[ -z $free ]] || ((free >= gb << 20)) || say "less than $gb GB is free on the disk of $folder, which may not be enough"
+	done
+}
+
 # --- Debian packages -------------------------------------------------------------------------------------------------
 
 missing=()
@@ -197,6 +208,7 @@ flock -n 9 || { say "another make is preparing this clone: waiting for it" && fl
 
 case ${1:-} in
 run)
+	room 1 "${DATA_DIR:-.data}"
 	need_compiler
 	need_servers
 	install_packages
@@ -217,6 +229,7 @@ packages)
 	install_packages
 	;;
 test | tools)
+	room 5 "${TMPDIR:-/tmp}" "$(go env GOCACHE)"
 	need_compiler
 	need_servers
 	need pgbouncer command -v pgbouncer

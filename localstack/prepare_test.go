@@ -111,6 +111,22 @@ func TestCloneOfAnotherUser(t *testing.T) {
 	}
 }
 
+// A disk that is nearly full is named before anything is built: without that it shows as failures of many kinds.
+func TestSaysThatTheDiskIsNearlyFull(t *testing.T) {
+	t.Parallel()
+	for free, warned := range map[string]bool{"1048575": true, "1048576": false, "": false} {
+		dir := t.TempDir()
+		newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\n", "bin/df": "#!/bin/sh\necho Filesystem 1024-blocks Used Available\necho disk 9 9 " + free + "\n"})
+		out, err := prepareRun(dir).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if got := strings.Contains(string(out), "Longbox: less than 1 GB is free on the disk of "); got != warned {
+			t.Errorf("%s KB free: %s", free, out)
+		}
+	}
+}
+
 // apt-get autoremove must not remove the server that opens the database: after an upgrade of the system, the package
 // postgresql depends on another one. Root marks the server as installed by hand, others are told to.
 func TestKeepsTheServerOfTheDatabase(t *testing.T) {
