@@ -114,6 +114,9 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := forgetCompiled(s.compiled, time.Now().Add(-compiledLife)); err != nil {
+		s.console.Say("Longbox: cannot remove old compiled code: %v", err)
+	}
 	if s.supervisor, err = supervise.New(ctx, s.config.DataDir, s.console); err != nil {
 		return err
 	}
