@@ -103,10 +103,13 @@ fix node:24-bookworm node
 ((${#written[@]} == 0)) || fail "wrote ${written[*]}: from now on the images are built on these versions. Review and commit the files, then deploy again"
 registry=$account.dkr.ecr.$region.amazonaws.com
 aws ecr get-login-password | docker login --username AWS --password-stdin "$registry"
+# Every release pushes images, and a stack that is deployed seldom needs its old ones: so many stay.
+newest='{"rules": [{"rulePriority": 1, "selection": {"tagStatus": "any", "countType": "imageCountMoreThan", "countNumber": 30}, "action": {"type": "expire"}}]}'
 image() { # image <name> <Dockerfile> <parameter>
 	local repository=longbox/$1
 	aws ecr describe-repositories --repository-names "$repository" >/dev/null 2>&1 ||
 		aws ecr create-repository --repository-name "$repository" --image-tag-mutability IMMUTABLE --image-scanning-configuration scanOnPush=true >/dev/null
+	aws ecr put-lifecycle-policy --repository-name "$repository" --lifecycle-policy-text "$newest" >/dev/null
 	if ! aws ecr describe-images --repository-name "$repository" --image-ids imageTag="$version" >/dev/null 2>&1; then
 		docker buildx build --platform linux/arm64 --provenance=false --push -f "$2" --build-arg PROGRAM="$1" \
 			--build-arg GO_DIGEST="$(<infra/container/golang.digest)" --build-arg NODE_DIGEST="$(<infra/container/node.digest)" -t "$registry/$repository:$version" .

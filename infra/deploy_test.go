@@ -1,11 +1,13 @@
 package infra_test
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +139,31 @@ func TestDeployPackagesOnlyTheStack(t *testing.T) {
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("aws may pack %q, want %q\n%s", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)), out)
+	}
+}
+
+// Images of old releases are removed, also from repositories that an earlier release made.
+func TestDeployForgetsOldImages(t *testing.T) {
+	t.Parallel()
+	calls, out := deploy(t, nil, "")
+	for _, name := range []string{"media", "worker", "plugin", "sse-relay"} {
+		call := regexp.MustCompile(`ecr put-lifecycle-policy --repository-name longbox/` + name + ` --lifecycle-policy-text (.+)\n`).FindStringSubmatch(calls)
+		var policy struct {
+			Rules []struct {
+				RulePriority int
+				Selection    struct {
+					TagStatus, CountType string
+					CountNumber          int
+				}
+				Action struct{ Type string }
+			}
+		}
+		if call == nil || json.Unmarshal([]byte(call[1]), &policy) != nil || len(policy.Rules) != 1 {
+			t.Fatalf("%s keeps every image: %s%s", name, calls, out)
+		}
+		if r := policy.Rules[0]; r.RulePriority != 1 || r.Selection.TagStatus != "any" || r.Selection.CountType != "imageCountMoreThan" || r.Selection.CountNumber != 30 || r.Action.Type != "expire" {
+			t.Errorf("%s keeps %+v", name, r)
+		}
 	}
 }
 
