@@ -74,6 +74,48 @@ func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 	}
 }
 
+// A person edits the series while a worker waits for its row: the worker fills and adds only what is still to be filled
+// and not locked.
+func TestEditWhileAWorkerWaitsForTheSeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 1, "<Publisher>P</Publisher><Year>2020</Year><Genre>G</Genre><LocalizedSeries>L</LocalizedSeries>"))
+	r.scanned("normal")
+	r.exec("delete from alternate_title where tenant_id = $1", r.tenant)
+	r.exec("delete from series_genre where tenant_id = $1", r.tenant)
+	r.exec("update series set publisher = null, year = null where tenant_id = $1", r.tenant)
+	id := values[uuid.UUID](r, "select id from book where tenant_id = app.tenant()")[0]
+	edit, err := r.db.Owner.Pool().Begin(r.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = edit.Rollback(context.Background()) }()
+	if _, err := edit.Exec(r.ctx(), "update series set summary = 'Mine', year = 1999, locks = '{genres,alternateTitles}' where tenant_id = $1", r.tenant); err != nil {
+		t.Fatal(err)
+	}
+	var b pgx.Batch
+	var added uuid.UUID
+	if err := task.Add(&b, task.Analysis(id), &added); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.App.Run(r.ctx(), &b); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	r.db.AwaitLock(t)
+	if err := edit.Commit(r.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if got := r.one(`select concat_ws('|', summary, publisher, year, (select count(*) from series_genre where tenant_id = app.tenant()),
+		(select count(*) from alternate_title where tenant_id = app.tenant())) from series where tenant_id = app.tenant()`); got != "Mine|1999|0|0" {
+		t.Errorf("%s", got)
+	}
+}
+
 // The titleSort in a file affects neither order nor display of a book with a locked title.
 func TestTitleSortOfAFileBesideALockedTitle(t *testing.T) {
 	t.Parallel()

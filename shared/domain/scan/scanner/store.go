@@ -83,6 +83,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 		return nil, err
 	}
 	queuePackages(b, found)
+	queueLockSeries(b, ids)
 	queueDescriptions(b, found, withdraw)
 	queueSeriesMetadata(b, found, &out.enriched[0])
 	queueDescriptions(b, found, fillIn)

@@ -205,6 +205,13 @@ func queueLockBooks(b *pgx.Batch, ids []uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = any($1) order by id for no key update", ids)
 }
 
+// queueLockSeries is queueLockBooks for the series of some books, for statements that change only what is empty or not
+// locked in a series.
+func queueLockSeries(b *pgx.Batch, books []uuid.UUID) {
+	b.Queue(`select from series where tenant_id = app.tenant() and id in (select k.series_id from book k where k.tenant_id = app.tenant() and k.id = any($1))
+		order by id for no key update`, books)
+}
+
 // queueChanges syncs the books of changed files and adds the tasks that analyse them.
 func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
 	files := make([]strategy.File, len(changes))
