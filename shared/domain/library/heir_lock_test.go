@@ -76,3 +76,34 @@ func TestHeirsThatAreHeld(t *testing.T) {
 		t.Errorf("%d series stay", n)
 	}
 }
+
+// Somebody rates a series while what belongs to it is handed over: the rating is refused, or the heir gets it.
+func TestRatingOfASeriesThatIsHandedOver(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	was, is := heirs(t, f, f.User(t, "one", "admin"), 1)
+	f.DB.Exec(t, "update series set summary = 'mine' where library_id = $1", was)
+	edit, err := f.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = edit.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := edit.Exec(t.Context(), "update series set publisher = 'new' where library_id = $1", is); err != nil {
+		t.Fatal(err)
+	}
+	dropped := make(chan error, 1)
+	go func() {
+		_, err := db.Exec(f.In(f.One), f.DB.App, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1))", was)
+		dropped <- err
+	}()
+	f.DB.AwaitLock(t)
+	_, refused := f.DB.Owner.Pool().Exec(t.Context(), `with patience as materialized (select set_config('lock_timeout', '100ms', true))
+		insert into series_rating (tenant_id, account_id, series_id, id, rating) select s.tenant_id, $2, s.id, gen_random_uuid(), 10
+		from patience, series s where s.library_id = $1`, was, f.User(t, "one", "reader").ID)
+	if err := errors.Join(edit.Commit(t.Context()), <-dropped); err != nil {
+		t.Fatal(err)
+	}
+	if n := rated(t, f, is); refused == nil && n != 2 || refused != nil && n != 1 {
+		t.Errorf("the heir has %d ratings, refused: %v", n, refused)
+	}
+}
