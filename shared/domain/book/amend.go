@@ -114,6 +114,7 @@ func amend(ctx context.Context, d *db.DB, added task.Added, id uuid.UUID, body *
 	if err != nil {
 		return nil, err
 	}
+	queueLock(&b, id)
 	queueAmend(&b, &at, id, body, c)
 	db.One(&b, &meta, "select "+metadataColumns+" from book_metadata where tenant_id = app.tenant() and book_id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {

@@ -164,6 +164,7 @@ func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Pa
 	if err != nil {
 		return nil, nil, err
 	}
+	queueLock(&b, in.ID)
 	db.One(&b, &out, `update book k set
 		  title = case when $2 then $3 else k.title end, search_title = case when $2 then $4 else k.search_title end,
 		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+sortHeld+`)
@@ -204,6 +205,12 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		  and ($2 and b.volume is distinct from $3::integer or $4 and b.chapter is distinct from $5::double precision)
 		  and not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = b.library_id and t.type = 'renumber_series'
 		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
+}
+
+// queueLock blocks other edits of a book until commit: the locks of its metadata, which the next statement reads, do not
+// change any more.
+func queueLock(b *pgx.Batch, id uuid.UUID) {
+	b.Queue("select from book where tenant_id = app.tenant() and id = $1 for no key update", id)
 }
 
 // sortHeld is SQL for metadata m with a locked titleSort. A lock without a value is no reason to keep the old title.

@@ -124,6 +124,36 @@ func TestLockWaitsForAWorker(t *testing.T) {
 	}
 }
 
+// Somebody locks a sort title while another one, who gives the book a title, waits for the book: the sort title stays.
+func TestTitleWaitsForASortTitle(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"", "/metadata"} {
+		s, me, paths := editing(t, 1)
+		other, err := s.DB.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+		for _, sql := range []string{"update book set title_sort = 'Own'", `insert into book_metadata as m (tenant_id, book_id, metadata, locks)
+			select tenant_id, id, '{"titleSort": "Own"}', '{titleSortLock}' from book
+			on conflict (tenant_id, book_id) do update set metadata = m.metadata || excluded.metadata, locks = excluded.locks`} {
+			if _, err := other.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done := make(chan *testkit.Response, 1)
+		go func() { done <- me.Do("PATCH", paths[0]+path, `{"title":"New"}`) }()
+		s.DB.AwaitLock(t)
+		if err := other.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		(<-done).Want(200)
+		if m := me.Do("GET", paths[0], nil).Want(200).Map(); m["title"] != "New" || m["titleSort"] != "Own" || m["metadata"].(map[string]any)["titleSort"] != "Own" {
+			t.Errorf("%q: %v sorted by %v, by the metadata %v", path, m["title"], m["titleSort"], m["metadata"])
+		}
+	}
+}
+
 // Titles made from series, volume and chapter (series_name) are renewed, too.
 func TestNewVolumeRenamesTheBook(t *testing.T) {
 	t.Parallel()
