@@ -9,9 +9,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -138,6 +140,14 @@ func TestRefused(t *testing.T) {
 	}
 	r.Key(t, me, auth.SeriesRead).Do("GET", at+"/"+series.String()+"/download", nil).Want(200)
 	r.Key(t, me, auth.SeriesRead).Do("GET", at+"/"+books.String()+"/download", nil).Want(403)
+}
+
+// A limit may be free again before the reason for the refusal is looked up.
+func TestRefusedForAMoment(t *testing.T) {
+	t.Parallel()
+	if err := export.Refusal(); !fault.Is(err, fault.Conflict) {
+		t.Errorf("%v", err)
+	}
 }
 
 // The settings limit the number of exports per user, even with concurrent requests, and their total size.

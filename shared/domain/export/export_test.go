@@ -16,3 +16,6 @@ const Batch = batch
 
 // Harmless is for tests.
 var Harmless = harmless
+
+// Refusal is what a request hears whose export was not created although the room was free a moment before.
+func Refusal() error { return (&room{MaxKept: 1, MaxRuns: 1, MaxUsed: 1}).refusal(0) }

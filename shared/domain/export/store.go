@@ -71,7 +71,7 @@ var (
 		setting.SQL(setting.ExportBytes) + ")::bigint as max_used" + mine
 )
 
-// refusal returns why a limit is exceeded, or nil.
+// refusal returns why an export was not created. If no limit is exceeded any more, one was a moment later.
 func (r *room) refusal(libraries int) error {
 	switch {
 	case r.Known < libraries:
@@ -83,7 +83,7 @@ func (r *room) refusal(libraries int) error {
 	case r.Used >= r.MaxUsed:
 		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. Wait until some expire, or delete some", r.Used)
 	}
-	return nil
+	return fault.New(fault.Conflict, "Exports, libraries or limits changed at the same moment, so no export was created; try again")
 }
 
 // create creates an export. Concurrent requests of one user are serialized, so that they cannot exceed the limit.
