@@ -249,6 +249,9 @@ func translate(err error) error {
 		case "LB409":
 			return fault.New(fault.Conflict, "%s", pg.Message)
 		case "57014", "25P04", "53400": // the statement_timeout of app.enter; limits set by an operator
+			if strings.HasPrefix(pg.Where, "while ") && strings.Contains(pg.Where, " tuple ") { // it waited for somebody else's row
+				return meanwhile(err)
+			}
 			return tooLong(err)
 		case "22021", "22P05":
 			return unstorable(err)
@@ -265,7 +268,7 @@ func translate(err error) error {
 		case "23503": // the referenced row was deleted between check and write
 			return fault.Wrap(err, fault.Unavailable, "Something that the request refers to was removed at the same moment; try again").After(time.Second)
 		case "40P01", "40001", "55P03": // a deadlock that this transaction lost, or an operator's lock_timeout
-			return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same data at the same moment, so nothing was stored; try again").After(time.Second)
+			return meanwhile(err)
 		case "53100":
 			return noRoom(err)
 		case "58030":
@@ -289,6 +292,10 @@ func translate(err error) error {
 
 func unstorable(err error) error {
 	return fault.Wrap(err, fault.BadRequest, "A text contains a character that cannot be stored (NUL, half of a surrogate pair, or bytes that are not UTF-8)")
+}
+
+func meanwhile(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "Somebody else changed the same data at the same moment, so nothing was stored; try again").After(time.Second)
 }
 
 func tooLong(err error) error {

@@ -112,6 +112,30 @@ func TestTryAgain(t *testing.T) {
 	}
 }
 
+// A statement that waited too long for a row which somebody else changes is not told to ask for less.
+func TestRowHeldTooLong(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	s.DB.Exec(t, "insert into library_root (tenant_id, path, bucket) values ($1, '/x', 'x')", s.One)
+	holder, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+	const change = "update library_root set bucket = 'y'"
+	if _, err := holder.Exec(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{change, "select from library_root for update", "delete from library_root", "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/x', 'x') on conflict do nothing"} {
+		var b pgx.Batch
+		b.Queue("set local statement_timeout = '100ms'")
+		b.Queue(sql)
+		if err := s.DB.System.Run(db.In(t.Context(), db.Tenant(s.One)), &b); !later(err, "Somebody else changed the same data") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
 // later reports whether an error has the reason and when to retry.
 func later(err error, text string) bool {
 	var refused *fault.Error
