@@ -92,6 +92,7 @@ func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 	var exists bool
 	var p *runnable
 	var out *Job
+	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for no key update", j.LibraryID) // nobody else adds one until commit
 	queueLibrary(&b, &exists, j.LibraryID)
 	queueNamed(&b, &p, j.Config.plugin())
 	db.One(&b, &out, `with j as (insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, timezone, config)

@@ -90,6 +90,36 @@ func counted(t *testing.T, result any) map[string]int {
 	return out
 }
 
+// Two people add the last job of a library at the same moment: one of them is refused.
+func TestLastJobIsAddedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, nil)
+	library, _, _ := r.series("A")
+	other, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	for _, sql := range []string{"select from library where id = $1 for no key update",
+		`insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, config)
+			select tenant_id, gen_random_uuid(), id, 'J', true, '0 0 3 * * *', '{"provider":"plugin:test"}' from library, generate_series(1, 20) where id = $1`} {
+		if _, err := other.Exec(t.Context(), sql, library); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan *testkit.Response, 1)
+	go func() {
+		done <- c.Do("POST", base+"/libraries/"+library.String()+"/jobs", object{"name": "K", "cronSchedule": "0 3 * * *", "config": object{"type": "metadata_refresh", "provider": "plugin:test"}})
+	}()
+	r.DB.AwaitLock(t)
+	if err := other.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-done).Want(409)
+}
+
 func TestJobsAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
