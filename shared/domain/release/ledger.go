@@ -109,8 +109,11 @@ func order(by httpapi.Sorting) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if desc {
+	switch {
+	case desc && field == "released_at": // the only one that may be null
 		return orders[field] + " desc nulls last, r.id", nil
+	case desc:
+		return orders[field] + " desc, r.id", nil
 	}
 	return orders[field] + ", r.id", nil
 }

@@ -964,7 +964,11 @@ func TestPlans(t *testing.T) {
 	r.DB.Exec(t, "vacuum analyze")
 	check := func(what, sql string, args ...any) {
 		t.Helper()
-		if tables, plan := r.Scans(t, me, sql, args...); slices.ContainsFunc(tables, func(table string) bool { return slices.Contains([]string{"book", "series", "release"}, table) }) {
+		tables, plan := r.Scans(t, me, sql, args...)
+		if what == "of a series" && strings.Contains(plan, "Sort") {
+			t.Errorf("%s sorts all releases for a page: %s", what, plan)
+		}
+		if slices.ContainsFunc(tables, func(table string) bool { return slices.Contains([]string{"book", "series", "release"}, table) }) {
 			t.Errorf("%s reads %v: %s", what, tables, plan)
 		}
 	}
