@@ -75,6 +75,11 @@ func analyzeNew(ctx context.Context, d *db.DB, id uuid.UUID) (*task.Started, err
 func analyzeSeveral(ctx context.Context, d *db.DB, ids []uuid.UUID, force bool) (*task.Enqueued, error) {
 	var b pgx.Batch
 	var n int64
+	if force { // also those that wait without it
+		b.Queue(`update task set params = params || '{"force": true}' where tenant_id = app.tenant() and id in (select t.id from task t
+			where t.tenant_id = app.tenant() and t.dedupe_key in (select $1 || u from unnest($2::uuid[]) u) and t.status in ('pending', 'running')
+			  and not t.params @> '{"force": true}' order by t.dedupe_key for no key update)`, task.AnalyzeBook+":", ids)
+	}
 	err := task.AddEach(&b, task.Spec{Type: task.AnalyzeBook, Params: map[string]any{"force": force}, DedupeKey: task.AnalyzeBook + ":"}, &n,
 		`select b.library_id, b.series_id, b.id as book_id, jsonb_build_object('bookIds', jsonb_build_array(b.id)) as params from book b
 		where b.tenant_id = app.tenant() and b.id = any($1) and b.deleted_at is null and (`+NeverReadSQL+` or $2) order by b.id`, ids, force)

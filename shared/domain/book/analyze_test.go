@@ -58,6 +58,19 @@ func TestAnalyzeNewBook(t *testing.T) {
 	}
 }
 
+// Who asks to read a book again is not answered with a task that waits and would leave it out.
+func TestForcedAnalysisOfAWaitingBook(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	maintainer := s.User(t, "one", "maintainer")
+	id := mixed(t, s)[1]
+	maintainer.Do("POST", "/api/v1/books/bulk/analyze", map[string]any{"bookIds": []uuid.UUID{id}}).Want(200)
+	maintainer.Do("POST", "/api/v1/books/"+id.String()+"/analyze", nil).Want(200)
+	if got := tasks(t, s, s.One); !slices.Equal(got, []string{"A 2!"}) {
+		t.Errorf("tasks: %v", got)
+	}
+}
+
 func TestAnalyzeSeveralBooks(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, routes)
@@ -71,7 +84,7 @@ func TestAnalyzeSeveralBooks(t *testing.T) {
 	}{
 		{"those that never were", false, 1, []string{"A 2"}},
 		{"again: it waits", false, 0, []string{"A 2"}},
-		{"all", true, 2, []string{"A 1!", "A 2", "A 3!"}},
+		{"all", true, 2, []string{"A 1!", "A 2!", "A 3!"}},
 	} {
 		got := maintainer.Do("POST", "/api/v1/books/bulk/analyze", map[string]any{"book_ids": append(ids, ids[0]), "force": c.force}).Want(200).Map()
 		if got["tasksEnqueued"] != c.count || got["message"] == "" {

@@ -26,7 +26,7 @@ const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null 
 const PutOffSQL = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
 
 // Add adds the insert of a task to the batch of the change that causes it. id receives its id, or the id of the
-// unfinished task with the same DedupeKey.
+// unfinished task with the same DedupeKey. If s has force, so has that task then.
 func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {
 	return AddFor(b, s, Target{sql: "select $1::uuid as library_id, $2::uuid as series_id, $3::uuid as book_id, '{}'::jsonb as params",
 		args: []any{s.LibraryID, s.SeriesID, s.BookID}}, id)
@@ -39,7 +39,8 @@ func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	db.Value(b, id, sql+same+" do update set priority = greatest(task.priority, excluded.priority) returning id", args...)
+	db.Value(b, id, sql+same+` do update set priority = greatest(task.priority, excluded.priority),
+		params = case when excluded.params @> '{"force": true}' then task.params || '{"force": true}' else task.params end returning id`, args...)
 	b.Queue("select pg_notify($1, '')", Wake)
 	return nil
 }
