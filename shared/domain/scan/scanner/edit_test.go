@@ -116,6 +116,37 @@ func TestEditWhileAWorkerWaitsForTheSeries(t *testing.T) {
 	}
 }
 
+// Somebody turns back a page while a worker, for whom the book has become shorter, waits for the progress: the page stays.
+func TestPageTurnedWhileAWorkerWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 9, ""))
+	r.scanned("normal")
+	r.read("ann", "S/a.cbz", 8)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 2, 4, ""))
+	turn, err := r.db.Owner.Pool().Begin(r.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = turn.Rollback(context.Background()) }()
+	if _, err := turn.Exec(r.ctx(), "update progress set current_page = 2 where tenant_id = $1", r.tenant); err != nil {
+		t.Fatal(err)
+	}
+	r.start("normal")
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	r.db.AwaitLock(t)
+	if err := turn.Commit(r.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	if got := r.one("select concat_ws(' ', p.current_page, b.page_count) from progress p join book b on b.id = p.book_id where p.tenant_id = app.tenant()"); got != "2 4" {
+		t.Errorf("page and pages: %s", got)
+	}
+}
+
 // The titleSort in a file affects neither order nor display of a book with a locked title.
 func TestTitleSortOfAFileBesideALockedTitle(t *testing.T) {
 	t.Parallel()

@@ -270,6 +270,7 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 	if len(ids) == 0 {
 		return
 	}
+	b.Queue("select from progress where tenant_id = app.tenant() and book_id = any($1) order by book_id, account_id for no key update", ids) // no page is turned until commit
 	b.Queue(`with reader as materialized (
 		  select p.book_id, p.account_id, p.current_page, k.page_count, p.current_page > k.page_count or p.completed and p.current_page = 0 as beyond,
 		    (select s.page from reading_session s where s.tenant_id = p.tenant_id and s.account_id = p.account_id and s.book_id = p.book_id
