@@ -184,7 +184,7 @@ func queueAmend(b *pgx.Batch, at **Patched, id uuid.UUID, body *MetadataBody, c 
 		  updated_at = case when $6 then now() else k.updated_at end,
 		  title = coalesce($7, k.title), search_title = coalesce($8, k.search_title),
 		  title_sort = case when $9 then coalesce($10, $11, `+SortTitleSQL("k.title")+`)
-		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+sortHeld+`) then k.title_sort
+		    when exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+SortHeld+`) then k.title_sort
 		    else coalesce($11, k.title_sort) end
 		where k.tenant_id = app.tenant() and k.id = $1 and k.deleted_at is null
 		returning k.id, k.title, k.number, k.volume, k.chapter, k.updated_at, k.library_id, k.series_id`,

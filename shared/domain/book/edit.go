@@ -167,7 +167,7 @@ func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Pa
 	queueLock(&b, in.ID)
 	db.One(&b, &out, `update book k set
 		  title = case when $2 then $3 else k.title end, search_title = case when $2 then $4 else k.search_title end,
-		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+sortHeld+`)
+		  title_sort = case when $2 and not exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and `+SortHeld+`)
 		    then $5 else k.title_sort end,
 		  number = case when $6 then $7 else k.number end, volume = case when $8 then $9 else k.volume end,
 		  chapter = case when $10 then $11 else k.chapter end, updated_at = case when $12 then now() else k.updated_at end
@@ -213,8 +213,8 @@ func queueLock(b *pgx.Batch, id uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = $1 for no key update", id)
 }
 
-// sortHeld is SQL for metadata m with a locked titleSort. A lock without a value is no reason to keep the old title.
-const sortHeld = "'titleSortLock' = any(m.locks) and m.metadata ? 'titleSort'"
+// SortHeld is SQL for metadata m with a locked titleSort. A lock without a value is no reason to keep the old title.
+const SortHeld = "'titleSortLock' = any(m.locks) and m.metadata ? 'titleSort'"
 
 // staleSort is SQL for the members of the metadata m that a new title makes stale: titleSort, unless it is locked.
 // given is an SQL condition: there is a new title.

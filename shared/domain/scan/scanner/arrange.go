@@ -141,7 +141,7 @@ func queueArranged(b *pgx.Batch, numbers []numbered, titles []titled, renumbered
 	if len(named) > 0 {
 		db.Values(b, renamed, `with done as (
 			  update book k set title = u.title, search_title = u.search, updated_at = now(),
-			    title_sort = case when 'titleSortLock' = any(l.locks) then k.title_sort else u.sort end
+			    title_sort = case when `+sortHeld+` then k.title_sort else u.sort end
 			  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
 			  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 			  where k.tenant_id = app.tenant() and k.id = u.id and not 'titleLock' = any(l.locks) returning k.series_id)

@@ -167,3 +167,33 @@ func TestTitleSortOfAFileBesideALockedTitle(t *testing.T) {
 		t.Errorf("once it was edited: %s", got)
 	}
 }
+
+// A locked titleSort without a value neither keeps the order of an old title nor takes that of the file.
+func TestLockedTitleSortWithoutAValue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ book, number, want string }{
+		"read again": {"metadata_first", "smart", "The Hobbit|Hobbit, The||The New|The New"},
+		"arranged":   {"series_name", "file_order", "T v.01|T v.01||T v.01|T v.01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.choose("series_volume", "", c.book, "", c.number)
+			testkit.WriteFile(t, r.folder, "T/a.cbz", testkit.Comic(t, 1, 1, ""))
+			sorted := `<meta name="calibre:title_sort" content="Hobbit, The"/>`
+			testkit.WriteFile(t, r.folder, "T/a.opf", opf("The Hobbit", sorted))
+			r.scanned("normal")
+			shown := "select concat_ws('|', b.title, b.title_sort) from book b where b.tenant_id = app.tenant()"
+			before := r.one(shown)
+			r.exec("update book_metadata set locks = '{titleSortLock}', metadata = metadata - 'titleSort' where tenant_id = $1", r.tenant)
+			if c.book == "series_name" {
+				r.exec("update book set title = 'Other', title_sort = 'Other' where tenant_id = $1", r.tenant)
+			}
+			testkit.WriteFile(t, r.folder, "T/a.opf", opf("The New", sorted))
+			r.scanned("deep")
+			if got := before + "||" + r.one(shown); got != c.want {
+				t.Errorf("%s", got)
+			}
+		})
+	}
+}

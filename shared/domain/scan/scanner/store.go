@@ -228,7 +228,8 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  format = coalesce(u.format, k.format), fingerprint = coalesce(u.print, k.fingerprint), size = coalesce(u.size, k.size),
 		  first_read_at = coalesce(k.first_read_at, case when k.fingerprint = '' and u.print is not null then now() end),
 		  title = case when 'titleLock' = any(l.locks) then k.title else coalesce(u.title, k.title) end,
-		  title_sort = case when l.locks && '{titleLock,titleSortLock}' then k.title_sort else coalesce(u.sort, k.title_sort) end,
+		  title_sort = case when 'titleLock' = any(l.locks) or `+sortHeld+` then k.title_sort
+		    else coalesce(case when 'titleSortLock' = any(l.locks) then `+book.SortTitleSQL("u.title")+` else u.sort end, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
 		  number = case when 'numberLock' = any(l.locks) or u.keep then k.number else u.number end,
 		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
@@ -255,6 +256,9 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 	return nil
 }
 
+// sortHeld is SQL: the titleSort of book k is locked and has a value.
+const sortHeld = "exists (select from book_metadata m where m.tenant_id = app.tenant() and m.book_id = k.id and " + book.SortHeld + ")"
+
 // queueClamp moves the progress in books that have fewer pages than before, because the file was replaced or is read
 // for the first time, to the last page; the same for books that were marked as read before their page count was known.
 // The old position is kept as long as the book may be found elsewhere. In a book with more pages, because its file is
@@ -270,7 +274,8 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue("select from progress where tenant_id = app.tenant() and book_id = any($1) order by book_id, account_id for no key update", ids) // no page is turned until commit
+	// No page is turned until commit.
+	b.Queue("select from progress where tenant_id = app.tenant() and book_id = any($1) order by book_id, account_id for no key update", ids)
 	b.Queue(`with reader as materialized (
 		  select p.book_id, p.account_id, p.current_page, k.page_count, p.current_page > k.page_count or p.completed and p.current_page = 0 as beyond,
 		    (select s.page from reading_session s where s.tenant_id = p.tenant_id and s.account_id = p.account_id and s.book_id = p.book_id
