@@ -196,7 +196,7 @@ func patch(ctx context.Context, d *db.DB, added task.Added, in *PatchInput) (*Pa
 
 // queueNaming adds the task that renames the books of a series, if the library's titles contain volume and chapter
 // (series_name) and the book gets another volume or chapter. n is 1 if a task was added. It must precede the statement
-// that changes the book.
+// that changes the book. A task that waits is held until commit, so that no worker reads the books before the change.
 func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], chapter httpapi.Optional[float64]) (n *int64, err error) {
 	n = new(int64)
 	return n, task.AddNew(b, task.Spec{Type: task.RenumberSeries}, task.Found(`select b.library_id, b.series_id, null::uuid as book_id, '{}'::jsonb as params
@@ -204,7 +204,7 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and l.book_strategy = 'series_name'
 		  and ($2 and b.volume is distinct from $3::integer or $4 and b.chapter is distinct from $5::double precision)
 		  and not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = b.library_id and t.type = 'renumber_series'
-		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+`)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
+		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+` for share)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
 // queueLock blocks other edits of a book until commit: the locks of its metadata, which the next statement reads, do not

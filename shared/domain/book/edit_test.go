@@ -182,3 +182,30 @@ func TestNewVolumeRenamesTheBook(t *testing.T) {
 		t.Errorf("%d tasks wait, want one for both; %v", n, err)
 	}
 }
+
+// A worker takes the waiting task that renames the books just when a book gets another volume: another task follows.
+func TestNewVolumeWhileTheRenamingBegins(t *testing.T) {
+	t.Parallel()
+	s, me, paths := editing(t, 1)
+	exec(t, s, "update library set book_strategy = 'series_name'")
+	me.Do("PATCH", paths[0], `{"volume":5}`).Want(200)
+	worker, err := s.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = worker.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := worker.Exec(t.Context(), "update task set status = 'running', started_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan *testkit.Response, 1)
+	go func() { done <- me.Do("PATCH", paths[0], `{"volume":6}`) }()
+	s.DB.AwaitLock(t)
+	if err := worker.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(<-done).Want(200)
+	var n int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from task where status = 'pending' and type = 'renumber_series'").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d tasks wait, %v", n, err)
+	}
+}
