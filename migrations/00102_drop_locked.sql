@@ -1,4 +1,5 @@
--- What people write of a series that goes is not lost: who writes before it is locked is waited for, and it is handed on.
+-- What people write of a series that goes is not lost: who writes before it is locked is waited for, and that is handed
+-- on; who writes later is refused.
 
 -- +goose Up
 -- As 00087 has it; the series are locked before what is written of them is handed on.

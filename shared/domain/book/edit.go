@@ -204,11 +204,12 @@ func queueNaming(b *pgx.Batch, id uuid.UUID, volume httpapi.Optional[int32], cha
 		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and l.book_strategy = 'series_name'
 		  and ($2 and b.volume is distinct from $3::integer or $4 and b.chapter is distinct from $5::double precision)
 		  and not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = b.library_id and t.type = 'renumber_series'
-		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+` for share)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
+		    and t.series_id = b.series_id and t.status = 'pending' and not `+task.PutOffSQL+`
+		    for share)`, id, volume.Set, volume.Value, chapter.Set, chapter.Value), n)
 }
 
-// queueLock blocks other edits of a book until commit: the locks of its metadata, which the next statement reads, do not
-// change any more.
+// queueLock blocks other edits of a book until commit: the locks of its metadata, which the next statement reads, stay
+// as they are.
 func queueLock(b *pgx.Batch, id uuid.UUID) {
 	b.Queue("select from book where tenant_id = app.tenant() and id = $1 for no key update", id)
 }

@@ -116,7 +116,8 @@ func TestEditWhileAWorkerWaitsForTheSeries(t *testing.T) {
 	}
 }
 
-// Somebody turns back a page while a worker, for whom the book has become shorter, waits for the progress: the page stays.
+// Somebody turns back a page while a worker, for whom the book has become shorter, waits for the progress: the page
+// stays.
 func TestPageTurnedWhileAWorkerWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
