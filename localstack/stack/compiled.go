@@ -10,8 +10,8 @@ import (
 // is still needed is compiled again, in some seconds.
 const compiledLife = 90 * 24 * time.Hour
 
-// forgetCompiled removes files of folder that were written before a time. The folder may belong to an unprivileged user,
-// so no link is followed out of it.
+// forgetCompiled removes files of folder that were written before a time. The folder may belong to an unprivileged
+// user, so no link is followed out of it.
 func forgetCompiled(folder string, before time.Time) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
