@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 )
 
-// expireFor limits the time for the expired objects below one prefix in one round.
+// expireFor limits the time for expired objects in one round. Each prefix has its part.
 const expireFor = 20 * time.Second
 
 // expiry deletes expired page renditions and exports: below each prefix about thirty times in the life of an object,

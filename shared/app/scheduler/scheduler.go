@@ -64,6 +64,10 @@ const roundFor = 50 * time.Second
 // spare is the part of the round's time for the last statement of a part whose own time is up.
 const spare = 2 * time.Second
 
+// stepFor is the time that a step of the hourly cleaning needs at most, as a rule. Only the first of a round begins with
+// less, so that each has its turn.
+const stepFor = 25 * time.Second
+
 // measureFor limits the time for measuring tenants in one round.
 const measureFor = 20 * time.Second
 
@@ -190,8 +194,8 @@ func (s *Scheduler) clean(ctx context.Context, now time.Time) (err error) {
 		func() error { return cover.Sweep(ctx, s.system, media, bucket, now) },
 		func() error { return tenant.Measure(ctx, s.system, media, bucket, left(ctx, measureFor)) },
 	}
-	for ; s.step < len(steps); s.step++ {
-		if left(ctx, time.Second) <= 0 {
+	for first := s.step; s.step < len(steps); s.step++ {
+		if rest := left(ctx, roundFor); rest <= 0 || rest < stepFor && s.step > first {
 			return err
 		}
 		err = errors.Join(err, steps[s.step]())
@@ -219,7 +223,7 @@ func (s *Scheduler) expire(ctx context.Context, now time.Time) error {
 	if s.expiry == nil {
 		return nil
 	}
-	err := s.expiry.delete(ctx, now, left(ctx, expireFor))
+	err := s.expiry.delete(ctx, now, left(ctx, expireFor)/time.Duration(len(blob.Lives)))
 	_, aborted := s.base.Media.AbortStale(ctx, s.base.Bucket, now.Add(-blob.Unfinished))
 	return errors.Join(err, aborted)
 }

@@ -152,7 +152,8 @@ func TestOverride(t *testing.T) {
 		collection + `cosmere"/>`:          "Inside, Inside sort, cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
 		collection + `Mistborn"/>` + index: "Inside, Inside sort, Mistborn 2.5 2.5 2.5 <nil>, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
 		collection + `Cosmere"/>` + index:  "Inside, Inside sort, Cosmere 2.5 2.5 2.5 <nil>, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
-		`<dc:rights>Theirs</dc:rights>`:    "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Theirs]]",
+		`<meta name="calibre:series_index" content="7"/>` + collection + `Cosmere"/>`: "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Mine]]",
+		`<dc:rights>Theirs</dc:rights>`:                                               "Inside, Inside sort, Cosmere 7 7 7 7, 2006 7 17, map[epub:map[rating:4 rights:Theirs]]",
 	} {
 		r := analysis.Result{Number: new(7.0), Metadata: analysis.Metadata{Title: "Inside", TitleSort: "Inside sort", Series: "Cosmere", SeriesPosition: new(7.0), Number: "7", Chapter: new(7.0),
 			Year: new(2006), Month: new(7), Day: new(17), Custom: map[string]any{"epub": map[string]any{"rating": 4, "rights": "Mine"}}}}

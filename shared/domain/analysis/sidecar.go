@@ -60,7 +60,7 @@ func (r *Result) forget(s *Sidecar) {
 	if says.Series != "" && !strings.EqualFold(says.Series, m.Series) {
 		m.SeriesPosition, m.Number, m.Chapter, r.Number = nil, "", nil, nil
 	}
-	if s.Number != nil {
+	if replaces(s.Number, r.Number) {
 		m.Chapter = nil
 	}
 	if replaces(says.Year, m.Year) {
@@ -71,7 +71,7 @@ func (r *Result) forget(s *Sidecar) {
 	}
 }
 
-func replaces(says, file *int) bool { return says != nil && (file == nil || *says != *file) }
+func replaces[T comparable](says, file *T) bool { return says != nil && (file == nil || *says != *file) }
 
 // combined returns the file's values below comicinfo and epub with those of the sidecar.
 func combined(file, sidecar map[string]any) map[string]any {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
@@ -97,10 +98,14 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 	return map[string]int{"booksAnalyzed": at.Done}, nil
 }
 
+// lastOfInvocation is more than the time before the end of an invocation at which its tasks must pause.
+const lastOfInvocation = 30 * time.Second
+
 // analyzeSuspect records a book, and then reads it with nothing beside it.
 func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at analysisPlace) (p partly, err error) {
 	err = s.alone.hold(ctx, everyone, func() error {
-		if _, ends := ctx.Deadline(); ends && task.MustPause(ctx) { // the invocation ends, which could pass for the book's fault
+		// The end of the invocation could pass for the book's fault. If others only want the slot, it is the book's turn.
+		if end, ends := ctx.Deadline(); ends && time.Until(end) < lastOfInvocation && task.MustPause(ctx) {
 			return task.Paused(at)
 		}
 		at.Reading = &b.ID

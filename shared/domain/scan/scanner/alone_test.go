@@ -43,6 +43,26 @@ func TestWaitingSuspectIsCancelled(t *testing.T) {
 	}
 }
 
+// A suspected book is read even if others want the slot of its task, which had to wait for what was read before. Only
+// when its invocation ends does it wait for the next one.
+func TestSuspectHasItsTurn(t *testing.T) {
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 1, ""))
+	r.scan("normal")
+	s := &scanner.Scanner{Database: r.db.App, Library: r.s3.Store, Publish: r.publish, Parallel: 1}
+	wanted := make(chan struct{})
+	close(wanted)
+	h := r.suspected()
+	for within, reads := range map[time.Duration]bool{20 * time.Second: false, time.Hour: true} {
+		ctx, cancel := context.WithTimeout(task.WithPause(r.ctx(), wanted), within)
+		_, err := s.AnalyzeBooks(ctx, h)
+		cancel()
+		if read := err == nil; read != reads {
+			t.Errorf("%s before the end of the invocation: %v", within, err)
+		}
+	}
+}
+
 // suspected adds an analysis of the only book that no worker runs, as if one had died while it ran.
 func (r *rig) suspected() task.Held {
 	r.t.Helper()

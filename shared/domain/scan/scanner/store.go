@@ -274,7 +274,7 @@ func queueClamp(b *pgx.Batch, found []analyzed) {
 	if len(ids) == 0 {
 		return
 	}
-	// No page is turned until commit.
+	// Who turns a page now waits, and is not overwritten.
 	b.Queue("select from progress where tenant_id = app.tenant() and book_id = any($1) order by book_id, account_id for no key update", ids)
 	b.Queue(`with reader as materialized (
 		  select p.book_id, p.account_id, p.current_page, k.page_count, p.current_page > k.page_count or p.completed and p.current_page = 0 as beyond,
