@@ -64,8 +64,8 @@ const roundFor = 50 * time.Second
 // spare is the part of the round's time for the last statement of a part whose own time is up.
 const spare = 2 * time.Second
 
-// stepFor is the time that a step of the hourly cleaning needs at most, as a rule. Only the first of a round begins with
-// less, so that each has its turn.
+// stepFor is the time that a step of the hourly cleaning needs at most, as a rule. Only the first of a round begins
+// with less, so that each has its turn.
 const stepFor = 25 * time.Second
 
 // measureFor limits the time for measuring tenants in one round.

@@ -71,7 +71,9 @@ func (r *Result) forget(s *Sidecar) {
 	}
 }
 
-func replaces[T comparable](says, file *T) bool { return says != nil && (file == nil || *says != *file) }
+func replaces[T comparable](says, file *T) bool {
+	return says != nil && (file == nil || *says != *file)
+}
 
 // combined returns the file's values below comicinfo and epub with those of the sidecar.
 func combined(file, sidecar map[string]any) map[string]any {
