@@ -66,10 +66,6 @@ func (b *readBuf) bytes(n uint64) []byte {
 	return v
 }
 
-func (b *readBuf) stringAtMost(n uint64) string {
-	return string(b.bytes(min(n, b.len())))
-}
-
 func (b *readBuf) uvarint() uint64 {
 	n, cnt := binary.Uvarint(*b)
 	if cnt == 0 {
@@ -105,5 +101,4 @@ type fileBlockHeader struct {
 type archiveBlockReader interface {
 	init(br *bufVolumeReader) (int, error)                   // init volume and returns optional (>=0) volume number
 	nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) // reads the volume and returns the next fileBlockHeader
-	useOldNaming() bool
 }

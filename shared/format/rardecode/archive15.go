@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf16"
 )
 
@@ -33,7 +32,6 @@ const (
 	arcVolume    = 0x0001
 	arcComment   = 0x0002
 	arcSolid     = 0x0008
-	arcNewNaming = 0x0010
 	arcEncrypted = 0x0080
 
 	// file block flags
@@ -88,25 +86,8 @@ func (h *blockHeader15) checkCRC() error {
 
 // archive15 implements archiveBlockReader for RAR 1.5 file format archives
 type archive15 struct {
-	multi     bool // archive is multi-volume
-	solid     bool // archive is a solid archive
-	oldNaming bool
-}
-
-func (a *archive15) useOldNaming() bool {
-	return a.oldNaming
-}
-
-// parseDosTime converts a 32bit DOS time value to time.Time
-func parseDosTime(t uint32) time.Time {
-	n := int(t)
-	sec := n & 0x1f << 1
-	min := n >> 5 & 0x3f
-	hr := n >> 11 & 0x1f
-	day := n >> 16 & 0x1f
-	mon := time.Month(n >> 21 & 0x0f)
-	yr := n>>25&0x7f + 1980
-	return time.Date(yr, mon, day, hr, min, sec, 0, time.Local)
+	multi bool // archive is multi-volume
+	solid bool // archive is a solid archive
 }
 
 // decodeName decodes a non-unicode filename from a file header.
@@ -169,43 +150,28 @@ func decodeName(buf []byte) string {
 	return string(utf16.Decode(wchars))
 }
 
-// readExtTimes reads and parses the optional extra time field from the file header.
-func readExtTimes(f *fileBlockHeader, b *readBuf) {
+// skipExtTimes skips the optional extra time field of the file header.
+func skipExtTimes(b *readBuf) {
 	if len(*b) < 2 {
 		return // invalid, not enough data
 	}
 	flags := b.uint16()
-
-	ts := []*time.Time{&f.ModificationTime, &f.CreationTime, &f.AccessTime}
-
-	for i, t := range ts {
+	for i := range 3 { // of modification, creation and access
 		n := flags >> uint((3-i)*4)
 		if n&0x8 == 0 {
 			continue
 		}
-		if i != 0 { // ModificationTime already read so skip
+		if i != 0 { // that of modification has no seconds here
 			if len(*b) < 4 {
 				return // invalid, not enough data
 			}
-			*t = parseDosTime(b.uint32())
-		}
-		if n&0x4 > 0 {
-			*t = t.Add(time.Second)
+			b.uint32()
 		}
 		n &= 0x3
-		if n == 0 {
-			continue
-		}
 		if len(*b) < int(n) {
 			return // invalid, not enough data
 		}
-		// add extra time data in 100's of nanoseconds
-		d := time.Duration(0)
-		for j := 3 - n; j < n; j++ {
-			d |= time.Duration(b.byte()) << (j * 8)
-		}
-		d *= 100
-		*t = t.Add(d)
+		b.bytes(uint64(n))
 	}
 }
 
@@ -230,17 +196,14 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 
 	f.PackedSize = h.dataSize
 	f.UnPackedSize = int64(b.uint32())
-	f.HostOS = b.byte() + 1
-	if f.HostOS > HostOSBeOS {
-		f.HostOS = HostOSUnknown
-	}
+	_ = b.byte() // host os
 	f.sum = slices.Clone(b.bytes(4))
 
-	f.ModificationTime = parseDosTime(b.uint32())
+	_ = b.uint32()            // modification time
 	unpackver := b.byte()     // decoder version
 	method := b.byte() - 0x30 // decryption method
 	namesize := uint64(b.uint16())
-	f.Attributes = int64(b.uint32())
+	_ = b.uint32() // attributes
 	if h.flags&fileLargeData > 0 {
 		if len(b) < 8 {
 			return nil, ErrCorruptFileHeader
@@ -271,7 +234,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 		if i > 0 {
 			j, err := strconv.Atoi(f.Name[i+1:])
 			if err == nil && j >= 0 {
-				f.Version = j
 				f.Name = f.Name[:i]
 			}
 		}
@@ -284,7 +246,7 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 		b.bytes(saltSize)
 	}
 	if h.flags&fileExtTime > 0 {
-		readExtTimes(f, &b)
+		skipExtTimes(&b)
 	}
 
 	if h.flags&fileComment > 0 {
@@ -318,7 +280,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 
 func (a *archive15) parseArcBlock(h *blockHeader15) error {
 	a.multi = h.flags&arcVolume > 0
-	a.oldNaming = h.flags&arcNewNaming == 0
 	a.solid = h.flags&arcSolid > 0
 	if h.flags&arcEncrypted > 0 {
 		return ErrArchiveEncrypted

@@ -5,9 +5,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
-	"math/bits"
 	"slices"
-	"time"
 )
 
 const (
@@ -46,33 +44,8 @@ const (
 	file5CompDictFract = 0x000F8000
 	file5CompV5Compat  = 0x00100000
 
-	// host os
-	file5HostOSWindows = 0
-	file5HostOSUnix    = 1
-
 	// file header extra types
-	file5ExtraCrypt    = 1
-	file5ExtraHash     = 2
-	file5ExtraTime     = 3
-	file5ExtraVersion  = 4
-	file5ExtraRedirect = 5
-	file5ExtraOwner    = 6
-
-	// precision time flags
-	file5ExtraTimeIsUnixTime = 0x01 // is unix time_t
-	file5ExtraTimeHasMTime   = 0x02 // has modification time
-	file5ExtraTimeHasCTime   = 0x04 // has creation time
-	file5ExtraTimeHasATime   = 0x08 // has access time
-	file5ExtraTimeHasUnixNS  = 0x10 // unix nanosecond time format
-
-	file5ExtraRedirDir = 0x1 // redirection target is a directory
-
-	file5ExtraUnixOwnerHasUserName  = 0x01 // has unix user name string
-	file5ExtraUnixOwnerHasGroupName = 0x02 // has unix group name string
-	file5ExtraUnixOwnerHasUserID    = 0x04 // has unix user id
-	file5ExtraUnixOwnerHasGroupID   = 0x06 // has unix group id
-
-	maxPathSize = 0x10000
+	file5ExtraCrypt = 1
 
 	maxDictSize   = 0x1000000000 // maximum dictionary size 64GB
 	maxHeaderSize = 0x200000     // maximum header size: https://www.rarlab.com/technote.htm
@@ -120,139 +93,6 @@ type archive50 struct {
 	solid bool // is a solid archive
 }
 
-func (a *archive50) useOldNaming() bool {
-	return false
-}
-
-func readWinFiletime(b *readBuf) (time.Time, error) {
-	if len(*b) < 8 {
-		return time.Time{}, ErrCorruptFileHeader
-	}
-	// 100-nanosecond intervals since January 1, 1601
-	t := b.uint64() - 116444736000000000
-	t *= 100
-	sec, nsec := bits.Div64(0, t, uint64(time.Second))
-	return time.Unix(int64(sec), int64(nsec)), nil
-}
-
-func readUnixTime(b *readBuf) (time.Time, error) {
-	if len(*b) < 4 {
-		return time.Time{}, ErrCorruptFileHeader
-	}
-	return time.Unix(int64(b.uint32()), 0), nil
-}
-
-func readUnixNanoseconds(b *readBuf) (time.Duration, error) {
-	if len(*b) < 4 {
-		return 0, ErrCorruptFileHeader
-	}
-	d := time.Duration(b.uint32() & 0x3fffffff)
-	if d >= time.Second {
-		return 0, ErrCorruptFileHeader
-	}
-	return d, nil
-}
-
-// parseFilePrecisionTimeRecord processes the optional high precision time record from a file header.
-func parseFilePrecisionTimeRecord(b *readBuf, f *fileBlockHeader) error {
-	var err error
-	flags := b.uvarint()
-	isUnixTime := flags&file5ExtraTimeIsUnixTime > 0
-	if flags&file5ExtraTimeHasMTime > 0 {
-		if isUnixTime {
-			f.ModificationTime, err = readUnixTime(b)
-		} else {
-			f.ModificationTime, err = readWinFiletime(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if flags&file5ExtraTimeHasCTime > 0 {
-		if isUnixTime {
-			f.CreationTime, err = readUnixTime(b)
-		} else {
-			f.CreationTime, err = readWinFiletime(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if flags&file5ExtraTimeHasATime > 0 {
-		if isUnixTime {
-			f.AccessTime, err = readUnixTime(b)
-		} else {
-			f.AccessTime, err = readWinFiletime(b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if isUnixTime && flags&file5ExtraTimeHasUnixNS > 0 {
-		if flags&file5ExtraTimeHasMTime > 0 {
-			ns, err := readUnixNanoseconds(b)
-			if err != nil {
-				return err
-			}
-			f.ModificationTime = f.ModificationTime.Add(ns)
-		}
-		if flags&file5ExtraTimeHasCTime > 0 {
-			ns, err := readUnixNanoseconds(b)
-			if err != nil {
-				return err
-			}
-			f.CreationTime = f.CreationTime.Add(ns)
-		}
-		if flags&file5ExtraTimeHasATime > 0 {
-			ns, err := readUnixNanoseconds(b)
-			if err != nil {
-				return err
-			}
-			f.AccessTime = f.AccessTime.Add(ns)
-		}
-	}
-	return nil
-}
-
-// parseFileRedirectionRecord processes the file redirection record from a file header.
-func parseFileRedirectionRecord(b *readBuf, f *fileBlockHeader) error {
-	if len(*b) == 0 {
-		return ErrCorruptFileHeader
-	}
-	f.LinkType = byte(b.uvarint())
-	flags := b.uvarint()
-	f.LinkTargetIsDir = flags&file5ExtraRedirDir > 0
-	nameLen := b.uvarint()
-	if nameLen > 0 && nameLen < maxPathSize {
-		f.LinkTarget = b.stringAtMost(nameLen)
-	}
-	return nil
-}
-
-// parseFileOwnerRecord processes the file owner record from a file header.
-func parseFileOwnerRecord(b *readBuf, f *fileBlockHeader) error {
-	flags := b.uvarint()
-	if flags&file5ExtraUnixOwnerHasUserName > 0 {
-		nameLen := min(b.uvarint(), 255)
-		name := b.stringAtMost(nameLen)
-		f.UnixOwnerUserName = &name
-	}
-	if flags&file5ExtraUnixOwnerHasGroupName > 0 {
-		nameLen := min(b.uvarint(), 255)
-		name := b.stringAtMost(nameLen)
-		f.UnixOwnerGroupName = &name
-	}
-	if flags&file5ExtraUnixOwnerHasUserID > 0 {
-		id := b.uvarint()
-		f.UnixOwnerUserID = &id
-	}
-	if flags&file5ExtraUnixOwnerHasGroupID > 0 {
-		id := b.uvarint()
-		f.UnixOwnerGroupID = &id
-	}
-	return nil
-}
-
 func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) {
 	f := new(fileBlockHeader)
 
@@ -264,12 +104,12 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 	f.UnKnownSize = flags&file5UnpSizeUnknown > 0
 	f.UnPackedSize = int64(h.data.uvarint())
 	f.PackedSize = h.dataSize
-	f.Attributes = int64(h.data.uvarint())
+	_ = h.data.uvarint() // attributes
 	if flags&file5HasUnixMtime > 0 {
 		if len(h.data) < 4 {
 			return nil, ErrCorruptFileHeader
 		}
-		f.ModificationTime = time.Unix(int64(h.data.uint32()), 0)
+		_ = h.data.uint32()
 	}
 	if flags&file5HasCRC32 > 0 {
 		if len(h.data) < 4 {
@@ -302,40 +142,16 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 			f.decVer = decodeUnknownVer
 		}
 	}
-	switch h.data.uvarint() {
-	case file5HostOSWindows:
-		f.HostOS = HostOSWindows
-	case file5HostOSUnix:
-		f.HostOS = HostOSUnix
-	default:
-		f.HostOS = HostOSUnknown
-	}
+	_ = h.data.uvarint() // host os
 	nlen := h.data.uvarint()
 	if h.data.len() < nlen {
 		return nil, ErrCorruptFileHeader
 	}
 	f.Name = string(h.data.bytes(nlen))
 
-	// parse optional extra records
 	for _, e := range h.extra {
-		var err error
-		switch e.ftype {
-		case file5ExtraCrypt:
+		if e.ftype == file5ExtraCrypt {
 			f.Encrypted = true
-		case file5ExtraHash:
-			// TODO: hash
-		case file5ExtraTime:
-			err = parseFilePrecisionTimeRecord(&e.data, f)
-		case file5ExtraVersion:
-			_ = e.data.uvarint() // ignore flags field
-			f.Version = int(e.data.uvarint())
-		case file5ExtraRedirect:
-			err = parseFileRedirectionRecord(&e.data, f)
-		case file5ExtraOwner:
-			err = parseFileOwnerRecord(&e.data, f)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return f, nil

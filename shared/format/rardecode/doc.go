@@ -8,5 +8,6 @@
 //     128 (audio) channels. No data passes through more than 16 filters.
 //   - MaxDictionarySize bounds the models of PPM too, at the beginning of every block, and one of the same size takes
 //     no new memory.
-//   - Archives in several volumes, passwords and io/fs are left out.
+//   - Archives in several volumes, passwords and io/fs are left out, and what headers say of times, owners, links and
+//     operating systems: a damaged record of these does not matter.
 package rardecode

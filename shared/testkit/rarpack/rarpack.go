@@ -14,6 +14,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math/bits"
+	"slices"
 )
 
 // minDictionary is the smallest dictionary of the format (note, "Compression information").
@@ -26,6 +27,7 @@ type Options struct {
 	// Reach is how far back repetitions are searched. The maximum and default is the dictionary. A smaller reach packs
 	// large files with few repetitions into an archive of about their size, whatever its dictionary.
 	Reach int
+	Extra []byte // the extra area of each file's header (note, "Extra area format")
 }
 
 // Writer packs files one after another. It holds one file and twice the reach of data before it.
@@ -66,8 +68,8 @@ func NewWriter(w io.Writer, o Options) (*Writer, error) {
 // Add packs one file. An empty one is stored, as packers do.
 func (p *Writer) Add(name string, data []byte) error {
 	const (
-		file, hasData, hasCRC = 2, 2, 4
-		normal, solid, unix   = 3 << 7, 1 << 6, 1
+		file, hasExtra, hasData, hasCRC = 2, 1, 2, 4
+		normal, solid, unix             = 3 << 7, 1 << 6, 1
 	)
 	var packed []byte
 	var compression uint64
@@ -81,10 +83,14 @@ func (p *Writer) Add(name string, data []byte) error {
 		p.files++
 		packed = p.pack(data)
 	}
-	h := numbers(uint64(len(packed)), hasCRC, uint64(len(data)), 0o100644)
+	h := numbers(file, hasData)
+	if len(p.o.Extra) > 0 {
+		h = numbers(file, hasExtra|hasData, uint64(len(p.o.Extra)))
+	}
+	h = append(h, numbers(uint64(len(packed)), hasCRC, uint64(len(data)), 0o100644)...)
 	h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(data))
 	h = append(h, numbers(compression, unix, uint64(len(name)))...)
-	if err := p.block(append(numbers(file, hasData), append(h, name...)...)); err != nil {
+	if err := p.block(slices.Concat(h, []byte(name), p.o.Extra)); err != nil {
 		return err
 	}
 	_, err := p.w.Write(packed)

@@ -60,6 +60,7 @@ func TestReadBack(t *testing.T) {
 		"solid, of a small dictionary":       {Solid: true},
 		"solid, with a dictionary half used": {Solid: true, Dictionary: 8 << 20, Reach: 300 << 10},
 		"each file by itself":                {Dictionary: 4 << 20},
+		"with times that are cut short":      {Extra: []byte{2, 3, 2}}, // a record of the modification time without it
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
