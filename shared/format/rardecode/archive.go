@@ -83,17 +83,13 @@ func (b *readBuf) uvarint() uint64 {
 // Files may comprise one or more file blocks.
 // Solid files retain decode tables and dictionary from previous solid files in the archive.
 type fileBlockHeader struct {
-	first     bool             // first block in file
-	last      bool             // last block in file
-	arcSolid  bool             // archive is solid
-	dataOff   int64            // offset to data for file block in archive volume
-	packedOff int64            // offset to data in packed file
-	blocknum  int              // number for current block in file
-	volnum    int              // archive volume number
-	winSize   int64            // decode window size
-	hash      func() hash.Hash // hash used for file checksum
-	sum       []byte           // expected checksum for file contents
-	decVer    int              // decoder to use for file
+	first    bool             // first block in file
+	last     bool             // last block in file
+	arcSolid bool             // archive is solid
+	winSize  int64            // decode window size
+	hash     func() hash.Hash // hash used for file checksum
+	sum      []byte           // expected checksum for file contents
+	decVer   int              // decoder to use for file
 	FileHeader
 }
 

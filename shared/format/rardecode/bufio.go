@@ -24,7 +24,6 @@ var (
 
 type bufVolumeReader struct {
 	r   io.Reader
-	sr  io.Seeker
 	buf []byte
 	i   int
 	n   int
@@ -201,7 +200,6 @@ func (br *bufVolumeReader) findSig() (int, error) {
 
 func (br *bufVolumeReader) Reset(r io.Reader) error {
 	br.r = r
-	br.sr, _ = r.(io.Seeker)
 	br.i = 0
 	br.n = 0
 	br.off = 0

@@ -383,7 +383,7 @@ func (d *decodeReader) WriteTo(w io.Writer) (int64, error) {
 	return d.writeToN(w, -1)
 }
 
-func (d *decodeReader) nextFile() (*fileBlockList, error) {
+func (d *decodeReader) nextFile() (*fileBlockHeader, error) {
 	if d.solid {
 		_, err := io.Copy(io.Discard, d)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"hash"
 	"io"
 	"math"
-	"sync"
 )
 
 var (
@@ -38,8 +37,8 @@ type archiveFile interface {
 	io.WriterTo
 	writeToN(w io.Writer, n int64) (int64, error)
 	currFile() *fileBlockHeader
-	nextFile() (*fileBlockList, error)
-	newArchiveFile(blocks *fileBlockList) (archiveFile, error)
+	nextFile() (*fileBlockHeader, error)
+	newArchiveFile(h *fileBlockHeader) (archiveFile, error)
 }
 
 type errorFile struct {
@@ -52,53 +51,12 @@ func (ef *errorFile) Read(p []byte) (int, error)                   { return 0, e
 func (ef *errorFile) WriteTo(w io.Writer) (int64, error)           { return 0, ef.err }
 func (ef *errorFile) writeToN(w io.Writer, n int64) (int64, error) { return 0, ef.err }
 
-type fileBlockList struct {
-	mu     sync.RWMutex
-	blocks []*fileBlockHeader
-}
-
-func (fl *fileBlockList) firstBlock() *fileBlockHeader {
-	fl.mu.RLock()
-	defer fl.mu.RUnlock()
-	return fl.blocks[0]
-}
-
-func (fl *fileBlockList) addBlock(h *fileBlockHeader) {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	if len(fl.blocks) == h.blocknum {
-		fl.blocks = append(fl.blocks, h)
-	}
-}
-
-func (fl *fileBlockList) removeFileHash() {
-	fl.mu.Lock()
-	defer fl.mu.Unlock()
-	h := *fl.blocks[0]
-	h.hash = nil
-	fl.blocks[0] = &h
-}
-
-func newFileBlockList(blocks ...*fileBlockHeader) *fileBlockList {
-	return &fileBlockList{blocks: blocks}
-}
-
 // packedFileReader provides sequential access to packed files in a RAR archive.
 type packedFileReader struct {
-	v      volume
-	h      *fileBlockHeader // current file header
-	dr     *decodeReader
-	offset int64
-	blocks *fileBlockList
-	opt    *options
-}
-
-func (f *packedFileReader) init(blocks *fileBlockList) error {
-	h := blocks.firstBlock()
-	f.h = h
-	f.blocks = blocks
-	f.offset = 0
-	return nil
+	v   volume
+	h   *fileBlockHeader // current file header
+	dr  *decodeReader
+	opt *options
 }
 
 // nextBlock reads the next file block in the current file at the current
@@ -126,16 +84,12 @@ func (f *packedFileReader) nextBlock() error {
 	if h.first || h.Name != f.h.Name {
 		return ErrInvalidFileBlock
 	}
-	h.packedOff = f.h.packedOff + f.h.PackedSize
-	h.blocknum = f.h.blocknum + 1
 	f.h = h
-	f.offset = h.dataOff
-	f.blocks.addBlock(h)
 	return nil
 }
 
 // next advances to the next packed file in the RAR archive.
-func (f *packedFileReader) nextFile() (*fileBlockList, error) {
+func (f *packedFileReader) nextFile() (*fileBlockHeader, error) {
 	// skip to last block in current file
 	var err error
 	for err == nil {
@@ -154,12 +108,8 @@ func (f *packedFileReader) nextFile() (*fileBlockList, error) {
 	if !h.first {
 		return nil, ErrInvalidFileBlock
 	}
-	blocks := newFileBlockList(h)
-	err = f.init(blocks)
-	if err != nil {
-		return nil, err
-	}
-	return blocks, nil
+	f.h = h
+	return h, nil
 }
 
 func (f *packedFileReader) currFile() *fileBlockHeader { return f.h }
@@ -172,7 +122,6 @@ func (f *packedFileReader) Read(p []byte) (int, error) {
 			err = f.nextBlock()
 		}
 		if n > 0 || err != nil {
-			f.offset += int64(n)
 			return n, err
 		}
 	}
@@ -182,7 +131,6 @@ func (f *packedFileReader) ReadByte() (byte, error) {
 	for {
 		b, err := f.v.ReadByte()
 		if err == nil {
-			f.offset++
 			return b, nil
 		}
 		if err == io.EOF {
@@ -223,12 +171,8 @@ func (f *packedFileReader) WriteTo(w io.Writer) (int64, error) {
 	return f.writeToN(w, -1)
 }
 
-func (pr *packedFileReader) newArchiveFileFrom(r archiveFile, blocks *fileBlockList) (archiveFile, error) {
-	h := blocks.firstBlock()
-	err := pr.init(blocks)
-	if err != nil {
-		return nil, err
-	}
+func (pr *packedFileReader) newArchiveFile(h *fileBlockHeader) (archiveFile, error) {
+	var r archiveFile = pr
 	if h.Encrypted {
 		return &errorFile{archiveFile: r, err: ErrArchivedFileEncrypted}, nil
 	}
@@ -258,13 +202,9 @@ func (pr *packedFileReader) newArchiveFileFrom(r archiveFile, blocks *fileBlockL
 		r = newLimitedReader(r, h.UnPackedSize)
 	}
 	if h.hash != nil {
-		r = newChecksumReader(r, h.hash(), blocks.removeFileHash)
+		r = newChecksumReader(r, h.hash())
 	}
 	return r, nil
-}
-
-func (pr *packedFileReader) newArchiveFile(blocks *fileBlockList) (archiveFile, error) {
-	return pr.newArchiveFileFrom(pr, blocks)
 }
 
 func newPackedFileReader(v volume, opts *options) archiveFile {
@@ -334,9 +274,8 @@ func newLimitedReader(f archiveFile, size int64) archiveFile {
 
 type checksumReader struct {
 	archiveFile
-	hash    hash.Hash
-	success func()
-	eofErr  error
+	hash   hash.Hash
+	eofErr error
 }
 
 func (cr *checksumReader) eofError() error {
@@ -350,9 +289,6 @@ func (cr *checksumReader) eofError() error {
 		cr.eofErr = ErrBadFileChecksum
 	} else {
 		cr.eofErr = io.EOF
-		if cr.success != nil {
-			cr.success()
-		}
 	}
 	return cr.eofErr
 }
@@ -401,8 +337,8 @@ func (cr *checksumReader) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-func newChecksumReader(f archiveFile, h hash.Hash, success func()) *checksumReader {
-	return &checksumReader{archiveFile: f, hash: h, success: success}
+func newChecksumReader(f archiveFile, h hash.Hash) *checksumReader {
+	return &checksumReader{archiveFile: f, hash: h}
 }
 
 // Reader provides sequential access to files in a RAR archive.
@@ -416,15 +352,14 @@ func (r *Reader) WriteTo(w io.Writer) (int64, error) { return r.f.WriteTo(w) }
 
 // Next advances to the next file in the archive.
 func (r *Reader) Next() (*FileHeader, error) {
-	blocks, err := r.f.nextFile()
+	h, err := r.f.nextFile()
 	if err != nil {
 		return nil, err
 	}
-	r.f, err = r.f.newArchiveFile(blocks)
+	r.f, err = r.f.newArchiveFile(h)
 	if err != nil {
 		return nil, err
 	}
-	h := blocks.firstBlock()
 	return &h.FileHeader, nil
 }
 
@@ -438,7 +373,7 @@ func newReader(v volume, opts *options) Reader {
 // Multi-volume archives must use OpenReader.
 func NewReader(r io.Reader, opts ...Option) (*Reader, error) {
 	options := getOptions(opts)
-	v, err := newVolume(r, options, 0)
+	v, err := newVolume(r, options)
 	if err != nil {
 		return nil, err
 	}

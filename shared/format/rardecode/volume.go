@@ -1,12 +1,6 @@
 package rardecode
 
-import (
-	"errors"
-	"io"
-)
-
-// ErrVerMismatch is of a volume of another version than the one before.
-var ErrVerMismatch = errors.New("rardecode: volume version mistmatch")
+import "io"
 
 const DefaultMaxDictionarySize = 4 << 30 // default max dictionary size of 4GB
 
@@ -48,44 +42,7 @@ type volume interface {
 type readerVolume struct {
 	br  *bufVolumeReader // buffered reader for current volume file
 	n   int64            // bytes left in current block
-	num int              // current volume number
-	ver int              // archive file format version
 	arc archiveBlockReader
-	opt *options
-}
-
-func (v *readerVolume) init(r io.Reader, volnum int) error {
-	var err error
-	if v.br == nil {
-		v.br, err = newBufVolumeReader(r, v.opt.bsize)
-	} else {
-		err = v.br.Reset(r)
-	}
-	if err != nil {
-		return err
-	}
-	if v.arc == nil {
-		switch v.br.ver {
-		case archiveVersion15:
-			v.arc = &archive15{}
-		case archiveVersion50:
-			v.arc = &archive50{}
-		default:
-			return ErrUnknownVersion
-		}
-		v.ver = v.br.ver
-	} else if v.ver != v.br.ver {
-		return ErrVerMismatch
-	}
-	n, err := v.arc.init(v.br)
-	if err != nil {
-		return err
-	}
-	v.num = volnum
-	if n >= 0 && n != volnum {
-		return ErrBadVolumeNumber
-	}
-	return nil
 }
 
 func (v *readerVolume) nextBlock() (*fileBlockHeader, error) {
@@ -100,8 +57,6 @@ func (v *readerVolume) nextBlock() (*fileBlockHeader, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.volnum = v.num
-	f.dataOff = v.br.off
 	v.n = f.PackedSize
 	return f, nil
 }
@@ -148,11 +103,26 @@ func (v *readerVolume) writeToAtMost(w io.Writer, n int64) (int64, error) {
 	return l, err
 }
 
-func newVolume(r io.Reader, opt *options, volnum int) (*readerVolume, error) {
-	v := &readerVolume{opt: opt}
-	err := v.init(r, volnum)
+func newVolume(r io.Reader, opt *options) (*readerVolume, error) {
+	br, err := newBufVolumeReader(r, opt.bsize)
 	if err != nil {
 		return nil, err
+	}
+	v := &readerVolume{br: br}
+	switch br.ver {
+	case archiveVersion15:
+		v.arc = &archive15{}
+	case archiveVersion50:
+		v.arc = &archive50{}
+	default:
+		return nil, ErrUnknownVersion
+	}
+	n, err := v.arc.init(br)
+	if err != nil {
+		return nil, err
+	}
+	if n > 0 {
+		return nil, ErrBadVolumeNumber
 	}
 	return v, nil
 }
