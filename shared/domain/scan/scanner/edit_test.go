@@ -58,20 +58,27 @@ func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 			if err := r.db.App.Run(r.ctx(), &b); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithCancel(context.Background())
-			wait := r.work(ctx)
-			defer wait()
-			defer cancel()
-			r.db.AwaitLock(t)
-			if err := edit.Commit(r.ctx()); err != nil {
-				t.Fatal(err)
-			}
-			testkit.Eventually(t, time.Minute, func() bool {
-				return values[int](r, "select count(*) from task where tenant_id = app.tenant() and status in ('pending', 'running')")[0] == 0
-			})
+			r.commitWhileAWorkerWaits(edit)
 			r.mustBe(c.want)
 		})
 	}
+}
+
+// commitWhileAWorkerWaits starts a worker, commits the edit when the worker waits for it, and returns when all tasks have
+// ended.
+func (r *rig) commitWhileAWorkerWaits(edit pgx.Tx) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	wait := r.work(ctx)
+	defer wait()
+	defer cancel()
+	r.db.AwaitLock(r.t)
+	if err := edit.Commit(r.ctx()); err != nil {
+		r.t.Fatal(err)
+	}
+	testkit.Eventually(r.t, time.Minute, func() bool {
+		return values[bool](r, "select not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")[0]
+	})
 }
 
 // A person edits the series while a worker waits for its row: the worker fills and adds only what is still to be filled
@@ -101,15 +108,7 @@ func TestEditWhileAWorkerWaitsForTheSeries(t *testing.T) {
 	if err := r.db.App.Run(r.ctx(), &b); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := r.work(ctx)
-	defer wait()
-	defer cancel()
-	r.db.AwaitLock(t)
-	if err := edit.Commit(r.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	r.commitWhileAWorkerWaits(edit)
 	if got := r.one(`select concat_ws('|', summary, publisher, year, (select count(*) from series_genre where tenant_id = app.tenant()),
 		(select count(*) from alternate_title where tenant_id = app.tenant())) from series where tenant_id = app.tenant()`); got != "Mine|1999|0|0" {
 		t.Errorf("%s", got)
@@ -134,15 +133,7 @@ func TestPageTurnedWhileAWorkerWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.start("normal")
-	ctx, cancel := context.WithCancel(context.Background())
-	wait := r.work(ctx)
-	defer wait()
-	defer cancel()
-	r.db.AwaitLock(t)
-	if err := turn.Commit(r.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	r.until("not exists (select from task where tenant_id = app.tenant() and status in ('pending', 'running'))")
+	r.commitWhileAWorkerWaits(turn)
 	if got := r.one("select concat_ws(' ', p.current_page, b.page_count) from progress p join book b on b.id = p.book_id where p.tenant_id = app.tenant()"); got != "2 4" {
 		t.Errorf("page and pages: %s", got)
 	}
