@@ -64,8 +64,8 @@ func TestEditWhileAWorkerWaitsForTheBook(t *testing.T) {
 	}
 }
 
-// commitWhileAWorkerWaits starts a worker, commits the edit when the worker waits for it, and returns when all tasks have
-// ended.
+// commitWhileAWorkerWaits starts a worker, commits the edit when the worker waits for it, and returns when all tasks
+// have ended.
 func (r *rig) commitWhileAWorkerWaits(edit pgx.Tx) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
