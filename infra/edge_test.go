@@ -18,6 +18,15 @@ func TestDistributionsAreGuarded(t *testing.T) {
 			if got := strings.Join(config.get("WebACLId").scalars(), " "); !strings.Contains(got, "WebAclArn") {
 				t.Errorf("%s of %s has no firewall: WebACLId is %q", name, file, got)
 			}
+			var fresh []string // CloudFront keeps errors for 10 s, also without being told to
+			for _, e := range config.get("CustomErrorResponses").list() {
+				if e.get("ErrorCachingMinTTL").text() == "0" && e.get("ResponsePagePath").Node == nil {
+					fresh = append(fresh, e.get("ErrorCode").text())
+				}
+			}
+			if got := strings.Join(fresh, " "); got != "400 403 404 405 414 416 500 501 502 503 504" {
+				t.Errorf("%s of %s keeps other errors than %s", name, file, got)
+			}
 			for _, o := range config.get("Origins").list() {
 				o = o.chosen(true)
 				if o.get("OriginAccessControlId").Node == nil && o.get("VpcOriginConfig").Node == nil && o.get("OriginCustomHeaders").Node == nil {
