@@ -20,9 +20,9 @@ func Statements(library, series, book uuid.UUID) []Statement {
 	out := []Statement{{"the book before", pageSQL(prevSQL, 1), []any{book, 1, 0}}, {"the book after", pageSQL(nextSQL, 1), []any{book, 1, 0}}}
 	add := func(name string, q query) {
 		for at, offset := range map[string]int{"first": 0, "deep": 10_000} {
-			out = append(out, Statement{name + " " + at, rowsSQL(q.page()), append(append([]any{}, q.args...), 50, offset)})
+			out = append(out, Statement{name + " " + at, rowsSQL(q.page(offset)), append(append([]any{}, q.args...), 50, offset)})
 		}
-		out = append(out, Statement{name + " largest", rowsSQL(q.page()), append(append([]any{}, q.args...), 500, 0)},
+		out = append(out, Statement{name + " largest", rowsSQL(q.page(0)), append(append([]any{}, q.args...), 500, 0)},
 			Statement{name + " total", q.total, q.totalArgs})
 	}
 	for _, field := range sortFields {
@@ -51,4 +51,18 @@ func Statements(library, series, book uuid.UUID) []Statement {
 		out = append(out, Statement{fmt.Sprintf("full %d", i), q.SQL, q.Arguments})
 	}
 	return out
+}
+
+// FarPages are statements for the ids of a page, as they are near the beginning of each list and far from it.
+func FarPages(library uuid.UUID, limit, offset int) (near, distant []Statement) {
+	for field := range sorts {
+		for name, s := range map[string]scope{"all": {}, "library": {library: &library}} {
+			for _, desc := range []bool{false, true} {
+				q := listBy(s, field, desc)
+				at, args := fmt.Sprintf("%s by %s, descending %t", name, field, desc), append(append([]any{}, q.args...), limit, offset)
+				near, distant = append(near, Statement{at, q.page(0), args}), append(distant, Statement{at, q.page(far), args})
+			}
+		}
+	}
+	return near, distant
 }

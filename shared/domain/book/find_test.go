@@ -45,6 +45,23 @@ func TestFullTextSearch(t *testing.T) {
 	}
 }
 
+// Words without three letters in a row are compared as they are.
+func TestShortWordsWithSigns(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	_, books := series(t, s, s.One, library(t, s, s.One, "comics"), "C", 4)
+	for i, title := range []string{`a_b`, `acb`, `c\d`, `5% x`} {
+		exec(t, s, "update book set title = $2, search_title = $2 where id = $1", books[i], title)
+	}
+	for query, want := range map[string]string{`a_`: `[a_b]`, `c\d`: `[c\d]`, `\`: `[c\d]`, `5%`: `[5% x]`, `% x`: `[5% x]`, `b`: `[a_b acb]`} {
+		body := map[string]any{"fullTextSearch": query}
+		if got, _ := titles(t, me.Do("POST", "/api/v1/books/list?sort=title", body)); fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", query, got, want)
+		}
+	}
+}
+
 // A search stops at 20,000 titles: those of other series, other libraries and lost files do not count, and the title
 // itself is among them.
 func TestMoreIsFoundThanIsListed(t *testing.T) {

@@ -82,7 +82,7 @@ func (q query) queueFull(b *pgx.Batch, p httpapi.Paging) (load func() ([]Entry, 
 	var rows []row
 	var described []keptMetadata
 	var read []progress.BookReadings
-	b.Queue(KeepPageSQL+q.page()+KeptEndSQL, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
+	b.Queue(KeepPageSQL+q.page(p.Offset())+KeptEndSQL, append(append([]any{}, q.args...), p.Limit(), p.Offset())...)
 	db.Value(b, &total, q.total, q.totalArgs...)
 	db.All(b, &rows, pageSQL(KeptIDsSQL, 0), p.Limit(), 0)
 	db.All(b, &described, keptMetadataSQL)

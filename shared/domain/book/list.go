@@ -20,23 +20,45 @@ type query struct {
 	ids, total      string
 	args, totalArgs []any
 	skips           bool       // ids itself skips the rows before the offset
+	back            string     // ids in the opposite order, if pages may be read from the end; total has the same parameters
 	of              *uuid.UUID // the library of the list: NotFound if it does not exist
 }
 
 func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
 
-// page returns the select of the ids of one page.
-func (q query) page() string {
-	if q.skips {
+// far is the offset from which a page is read from the nearer end of its list.
+const far = 10_000
+
+// page returns the select of the ids of the page at offset.
+func (q query) page(offset int) string {
+	switch {
+	case q.skips:
 		return q.ids + fmt.Sprintf(" limit $%d", len(q.args)+1)
+	case q.back != "" && offset >= far:
+		return q.nearer()
 	}
 	return q.ids + limits(len(q.args))
+}
+
+// nearer returns the select of the ids of a page from the nearer end of the list. Of the other half nothing is read:
+// with limit 0, Postgres skips no rows.
+func (q query) nearer() string {
+	n := len(q.args) // limit and offset are $n+1 and $n+2
+	return fmt.Sprintf(`with list as materialized (select (%[1]s) as n)
+	  select id from (
+	    select a.id, row_number() over () as nth from (%[2]s
+	      limit (select case when $%[5]d <= n / 2 then $%[4]d else 0 end from list) offset $%[5]d) a
+	    union all
+	    select z.id, -row_number() over () from (%[3]s
+	      limit (select case when $%[5]d > n / 2 then greatest(0, least($%[4]d, n - $%[5]d)) else 0 end from list)
+	      offset (select greatest(0, n - $%[5]d - $%[4]d) from list)) z) u
+	  order by nth`, q.total, q.ids, q.back, n+1, n+2)
 }
 
 // queue adds a page and the total of the list to the batch.
 func (q query) queue(b *pgx.Batch, rows *[]row, total *int64, limit, offset int) {
 	args := append(append([]any{}, q.args...), limit, offset)
-	db.All(b, rows, rowsSQL(q.page()), args...)
+	db.All(b, rows, rowsSQL(q.page(offset)), args...)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
@@ -116,7 +138,11 @@ func listBy(s scope, field string, desc bool) query {
 	case field == inSeries && s.series == nil:
 		return bySeries(s, desc)
 	}
-	return query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
+	q := query{ids: "select b.id from book b where " + where + orderBy(field, desc), args: args}.counted(s, where)
+	if s.where == "" && s.series == nil && !s.deleted && field != "number" { // null numbers are last in both directions
+		q.back = "select b.id from book b where " + where + orderBy(field, !desc)
+	}
+	return q
 }
 
 // found lists the search results: one index lookup per result, titles only.

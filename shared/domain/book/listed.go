@@ -84,6 +84,7 @@ func (l *Listed) Queue(b *pgx.Batch, limit, offset int) (load func() ([]Book, in
 func (l *Listed) Reordered(join string, arg any) *Listed {
 	q := l.query
 	q.args = append(append([]any{}, q.args...), arg)
+	q.back = ""
 	q.ids = "select l.id from (" + q.ids + ") l " + strings.ReplaceAll(join, "$n", fmt.Sprintf("$%d", len(q.args)))
 	return &Listed{q}
 }
@@ -91,7 +92,7 @@ func (l *Listed) Reordered(join string, arg any) *Listed {
 // Page returns SQL for the ids of a page in order, and its parameters.
 func (l *Listed) Page(limit, offset int) (string, []any) {
 	args := append(append([]any{}, l.query.args...), limit, offset)
-	return l.query.page(), args
+	return l.query.page(offset), args
 }
 
 // Total returns SQL for the number of books, and its parameters.

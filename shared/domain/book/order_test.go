@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -101,6 +103,49 @@ func TestPagesOfOrders(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A page that is read from the end of its list is the same as from its beginning.
+func TestFarPages(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	comics := library(t, s, s.One, "comics")
+	for _, name := range []string{"A", "B"} {
+		series(t, s, s.One, comics, name, 4)
+	}
+	series(t, s, s.One, library(t, s, s.One, "other"), "C", 3)
+	exec(t, s, "update book set title_sort = 'same', size = 1 where key like '%1.cbz'")
+	err := pgx.BeginFunc(t.Context(), s.DB.App.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), "select set_config('app.tenant', $1, true)", s.One.String()); err != nil {
+			return err
+		}
+		page := func(q book.Statement) []uuid.UUID {
+			rows, _ := tx.Query(t.Context(), q.SQL, q.Args...)
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			if err != nil {
+				t.Fatalf("%s: %v", q.Name, err)
+			}
+			return ids
+		}
+		n := 0
+		for offset := range 13 {
+			near, distant := book.FarPages(comics, 3, offset)
+			for i, q := range near {
+				want, got := page(q), page(distant[i])
+				n += len(want)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s, from %d: %v, want %v", q.Name, offset, got, want)
+				}
+			}
+		}
+		if n < 500 {
+			t.Errorf("%d books compared", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
