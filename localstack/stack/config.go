@@ -50,7 +50,7 @@ func Load() (Config, error) {
 		return Config{}, fmt.Errorf("TRUSTED_PROXIES: must be the number of reverse proxies in front of Longbox, 0 to %d, is %d", hops.Most, c.TrustedProxies)
 	}
 	if c.PublicURL != "" {
-		if err := environ.WebAddress("PUBLIC_URL", c.PublicURL); err != nil {
+		if err := environ.PublicAddress("PUBLIC_URL", c.PublicURL); err != nil {
 			return Config{}, err
 		}
 	}

@@ -185,7 +185,7 @@ func (b *Base) Bump(ctx context.Context, tenant uuid.UUID) {
 
 // Router builds the router with its middleware, and the token signer.
 func (b *Base) Router(c HTTPConfig) (*httpapi.API, *auth.Tokens, error) {
-	if err := errors.Join(c.HTTP.Validate(), environ.WebAddress("PUBLIC_URL", c.PublicURL)); err != nil {
+	if err := errors.Join(c.HTTP.Validate(), environ.PublicAddress("PUBLIC_URL", c.PublicURL)); err != nil {
 		return nil, nil, err
 	}
 	tokens, err := auth.NewTokens(c.Auth)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -109,6 +110,10 @@ func nameOf(in any) string {
 	return ""
 }
 
+// kinds are the types of inputs in words.
+var kinds = map[reflect.Kind]string{reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number",
+	reflect.Int64: "a whole number", reflect.Slice: "a list of texts", reflect.Struct: "an object"}
+
 // decode decodes a JSON object into a struct; an error names the field.
 func decode(data json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -117,7 +122,10 @@ func decode(data json.RawMessage, into any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return fault.Invalid(wrong.Field, "must be of type %s, is a %s", wrong.Type, wrong.Value)
+		if wrong.Field == "" {
+			return fault.New(fault.BadRequest, `the event must be {"command": "…", "input": {…}}, has a %s in the place of an object`, wrong.Value)
+		}
+		return fault.Invalid(wrong.Field, "must be %s, is a %s", kinds[wrong.Type.Kind()], wrong.Value)
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		return fault.Invalid(strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`), "is unknown")
 	case err != nil:

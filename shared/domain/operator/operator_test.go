@@ -223,13 +223,16 @@ func TestInvoke(t *testing.T) {
 	}
 	for payload, text := range map[string]string{
 		`{"command": "create", "input": {"name": "b", "host": "x"}}`:  "host: is unknown",
-		`{"command": "create", "input": {"name": "b", "books": "5"}}`: "books: must be of type",
-		`{"command": "create", "input": ["b"]}`:                       "must be of type",
-		`{"Records": []}`:                                             "Records: is unknown",
-		`{"input": {}}`:                                               "command: must be one of",
-		`null`:                                                        "command: must be one of",
-		`{"command": "list"} {}`:                                      "one JSON object",
-		`{`:                                                           "the event must be",
+		`{"command": "create", "input": {"name": "b", "books": "5"}}`: "books: must be a whole number",
+		`{"command": "create", "input": {"name": "b", "hosts": "c"}}`: "hosts: must be a list of texts",
+		`{"command": ["list"]}`:                 "command: must be a text",
+		`["list"]`:                              "the event must be",
+		`{"command": "create", "input": ["b"]}`: "the event must be",
+		`{"Records": []}`:                       "Records: is unknown",
+		`{"input": {}}`:                         "command: must be one of",
+		`null`:                                  "command: must be one of",
+		`{"command": "list"} {}`:                "one JSON object",
+		`{`:                                     "the event must be",
 	} {
 		if _, err := r.Invoke(ctx, json.RawMessage(payload)); !fault.Is(err, fault.BadRequest) || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %v, want %q", payload, err, text)

@@ -112,8 +112,11 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return nil
 	}
 	h, err := find(ctx, r.System, m.Tenant, m.Task)
-	if err != nil || h == nil { // it has failed anyway; only the event is missing
+	if err != nil { // it has failed anyway; only the event is missing
 		log.Error("cannot publish the failure of the task", "error", err)
+		return nil
+	}
+	if h == nil { // deleted since, with its library or user
 		return nil
 	}
 	r.tell(ctx, log, *h, states, &reason)

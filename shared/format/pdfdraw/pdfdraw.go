@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"image/jpeg"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -74,6 +75,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("PDF_PARALLEL: must be 1 to 16, is %d", c.AtOnce)
 	case !filepath.IsAbs(c.Fonts):
 		return fmt.Errorf("PDF_FONTS: must be the absolute path of a folder, is %q", c.Fonts)
+	case c.CacheDir != "" && !filepath.IsAbs(c.CacheDir):
+		return fmt.Errorf("PDF_CACHE_DIR: must be the absolute path of a folder, is %q", c.CacheDir)
 	}
 	return nil
 }
@@ -137,30 +140,36 @@ func (r *Renderer) start(s *sandbox) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cache == nil {
-		cache, err := r.cfg.compilationCache()
-		if err != nil {
-			return fmt.Errorf("PDF_CACHE_DIR: %w", err)
+	if r.cache == nil && r.cfg.CacheDir != "" {
+		cache, err := wazero.NewCompilationCacheWithDir(r.cfg.CacheDir)
+		if err == nil {
+			s.pool, err = r.cfg.compile(cache)
 		}
-		r.cache = cache
+		if err == nil {
+			r.cache = cache
+			return nil
+		}
+		slog.Warn("PDF_CACHE_DIR cannot be used; this process compiles PDFium for itself", "folder", r.cfg.CacheDir, "error", err)
 	}
-	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(r.cfg.Memory / wasmPage)).WithCloseOnContextDone(true).WithCompilationCache(r.cache)
+	if r.cache == nil {
+		r.cache = wazero.NewCompilationCache()
+	}
+	var err error
+	s.pool, err = r.cfg.compile(r.cache)
+	return err
+}
+
+// compile returns a sandbox that is not started; it compiles PDFium unless the cache has it.
+func (c Config) compile(cache wazero.CompilationCache) (pdfium.Pool, error) {
+	run := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(c.Memory / wasmPage)).WithCloseOnContextDone(true).WithCompilationCache(cache)
 	// Without a file system of its own the sandbox would get the whole one of the machine.
-	files := wazero.NewFSConfig().WithFSMount(fontsIn(r.cfg.Fonts), "/")
+	files := wazero.NewFSConfig().WithFSMount(fontsIn(c.Fonts), "/")
 	pool, err := webassembly.Init(webassembly.Config{MaxTotal: 1, MaxIdle: 1, MinIdle: 0,
 		FSConfig: files, RuntimeConfig: run, Stdout: io.Discard, Stderr: io.Discard})
 	if err != nil {
-		return fmt.Errorf("PDFium cannot be started: %w", err)
+		return nil, fmt.Errorf("PDFium cannot be started: %w", err)
 	}
-	s.pool = pool
-	return nil
-}
-
-func (c Config) compilationCache() (wazero.CompilationCache, error) {
-	if c.CacheDir == "" {
-		return wazero.NewCompilationCache(), nil
-	}
-	return wazero.NewCompilationCacheWithDir(c.CacheDir)
+	return pool, nil
 }
 
 // Draw draws page n (from 0) of a document of size bytes as a JPEG. Problems of the document are an *archive.Error,

@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"log"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -167,6 +168,20 @@ func drawnBy(t *testing.T, c pdfdraw.Config, document []byte) image.Image {
 		t.Fatal(err)
 	}
 	return img
+}
+
+// A cache only saves time: pages are drawn without it.
+func TestCacheThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	drawnBy(t, pdfdraw.Config{Side: 300, CacheDir: filepath.Join(file, "cache")}, document(1))
+	relative := pdfdraw.Config{Side: 300, Memory: 256 << 20, Timeout: time.Second, AtOnce: 1, Fonts: "/", CacheDir: "cache"}
+	if err := relative.Validate(); err == nil || !strings.HasPrefix(err.Error(), "PDF_CACHE_DIR: ") {
+		t.Errorf("a relative path: %v", err)
+	}
 }
 
 func brightness(img image.Image, x, y int) uint8 {

@@ -74,6 +74,17 @@ func WebAddress(name, value string) error {
 	return nil
 }
 
+// PublicAddress returns an error if the variable is not the address of Longbox: a site of its own, without a path.
+// {tenant} in the host stands for the name of a tenant.
+func PublicAddress(name, value string) error {
+	site := strings.ReplaceAll(strings.TrimSuffix(value, "/"), "{tenant}", "tenant")
+	u, err := url.Parse(site)
+	if err != nil || u.User != nil || u.Path != "" || strings.ContainsAny(site, "?#") || WebAddress(name, site) != nil {
+		return fmt.Errorf("%s: must be an address like https://books.example.org or https://{tenant}.example.org, without a path, is %q", name, value)
+	}
+	return nil
+}
+
 // WebOrigins returns an error if the variable is not a list of origins as browsers write them, or * for any.
 func WebOrigins(name string, values []string) error {
 	for _, value := range values {

@@ -80,7 +80,19 @@ func TestWhatIsSetIsRead(t *testing.T) {
 func TestWebAddress(t *testing.T) {
 	for value, good := range map[string]bool{"https://books.example.org": true, "http://127.0.0.1:8080/": true, "foo": false, "": false, "https://": false,
 		"http://:80": false, "ftp://a": false, "books.example.org": false, "http://a\x7f": false} {
-		if err := environ.WebAddress("PUBLIC_URL", value); (err == nil) != good || err != nil && !strings.HasPrefix(err.Error(), "PUBLIC_URL: ") {
+		for name, check := range map[string]func(name, value string) error{"PLUGIN_URL": environ.WebAddress, "PUBLIC_URL": environ.PublicAddress} {
+			if err := check(name, value); (err == nil) != good || err != nil && !strings.HasPrefix(err.Error(), name+": ") {
+				t.Errorf("%s=%q: %v", name, value, err)
+			}
+		}
+	}
+}
+
+// Links are the address and a path: it has no other parts, and may be one for each tenant.
+func TestPublicAddress(t *testing.T) {
+	for value, good := range map[string]bool{"https://{tenant}.example.org": true, "https://{tenant}.example.org/": true, "https://{other}.example.org": false,
+		"https://a.example/longbox": false, "https://a.example/?x=1": false, "https://a.example?": false, "https://a.example#": false, "https://me@a.example": false} {
+		if err := environ.PublicAddress("PUBLIC_URL", value); (err == nil) != good {
 			t.Errorf("%q: %v", value, err)
 		}
 	}

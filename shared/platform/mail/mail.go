@@ -77,14 +77,14 @@ func New(c Config) (Sender, error) {
 	return &smtpSender{config: c}, nil
 }
 
-// logSender logs messages, on machines without a mail server.
+// logSender logs messages, on machines without a mail server. A warning, because the log is the only place of their links.
 type logSender struct{}
 
 func (logSender) Send(ctx context.Context, m Message) error {
 	if _, err := parseTo(m.To); err != nil {
 		return err
 	}
-	slog.InfoContext(ctx, "mail is not sent because SMTP_HOST is not set",
+	slog.WarnContext(ctx, "mail is not sent because SMTP_HOST is not set",
 		slog.String("to", m.To), slog.String("subject", m.Subject), slog.String("text", m.Text))
 	return nil
 }

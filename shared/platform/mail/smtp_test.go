@@ -253,7 +253,7 @@ func TestNoHeaderInjection(t *testing.T) {
 func TestLogHoldsTheMessage(t *testing.T) {
 	var out bytes.Buffer
 	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, nil)))
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	defer slog.SetDefault(old)
 	s, err := New(Config{})
 	if err != nil {
