@@ -97,11 +97,28 @@ func TestPresets(t *testing.T) {
 		}
 	}
 	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, name, scope, target, condition)
-		select $1, $2, gen_random_uuid(), 'n' || n, 'list', 'books', 'null' from generate_series(1, 497) n`, s.One, me.ID)
-	me.Do("POST", at, body("list", "books", "500th", "")).Want(409)
+		select $1, $2, gen_random_uuid(), 'n' || n, 'list', 'books', 'null' from generate_series(1, 496) n`, s.One, me.ID)
+	me.Do("POST", at, body("list", "books", "500th", "")).Want(201)
+	me.Do("POST", at, body("list", "books", "501st", "")).Want(409)
 	s.DB.Exec(t, "delete from library where id = $1", library) // filters for all libraries stay
 	if got := names("?scope=search"); got != "All of 1" {
 		t.Errorf("left: %s", got)
+	}
+}
+
+// Filters of the same name are listed in the same order on every page.
+func TestPagesOfEqualNames(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preset.Routes)
+	me := s.User(t, "one", "reader")
+	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, scope, target, name, condition)
+		select $1, $2, ('00000000-0000-4000-8000-00000000000' || n)::uuid, scope, target, 'Unread', 'null'
+		from (values (3, 'list', 'books'), (2, 'list', 'series'), (1, 'search', 'books')) v (n, scope, target)`, s.One, me.ID)
+	for page := 1; page <= 3; page++ {
+		m := me.Do("GET", fmt.Sprintf("%s?pageSize=1&page=%d", at, page), nil).Want(200).Map()
+		if id := m["data"].([]any)[0].(map[string]any)["id"].(string); !strings.HasSuffix(id, fmt.Sprint(page)) {
+			t.Errorf("page %d: %s", page, id)
+		}
 	}
 }
 

@@ -70,6 +70,10 @@ func TestRatings(t *testing.T) {
 	me.Do("GET", at["A"]+"/rating", nil).Want(204)
 	average("A", "25 1")
 
+	longest := strings.Repeat("é", 10000) // characters, not bytes
+	if got := me.Do("PUT", at["A"]+"/rating", `{"rating":5,"notes":"`+longest+`"}`).Want(200).Map(); got["notes"] != longest {
+		t.Errorf("the longest notes: %.40v", got)
+	}
 	for body, field := range map[string]string{`{"rating":0}`: "rating", `{"rating":101}`: "rating", `{"rating":5.5}`: "rating", `{}`: "rating", `{"rating":5,"notes":"a\u0000"}`: "notes",
 		`{"rating":5,"notes":"` + strings.Repeat("x", 10001) + `"}`: "notes"} {
 		if m := me.Do("PUT", at["A"]+"/rating", body).Want(400).Map(); m["details"].([]any)[0].(map[string]any)["field"] != field {
