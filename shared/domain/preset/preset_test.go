@@ -3,6 +3,7 @@ package preset_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,14 +112,18 @@ func TestPagesOfEqualNames(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t, preset.Routes)
 	me := s.User(t, "one", "reader")
-	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, scope, target, name, condition)
-		select $1, $2, ('00000000-0000-4000-8000-00000000000' || n)::uuid, scope, target, 'Unread', 'null'
-		from (values (3, 'list', 'books'), (2, 'list', 'series'), (1, 'search', 'books')) v (n, scope, target)`, s.One, me.ID)
-	for page := 1; page <= 3; page++ {
-		m := me.Do("GET", fmt.Sprintf("%s?pageSize=1&page=%d", at, page), nil).Want(200).Map()
-		if id := m["data"].([]any)[0].(map[string]any)["id"].(string); !strings.HasSuffix(id, fmt.Sprint(page)) {
-			t.Errorf("page %d: %s", page, id)
+	s.DB.Exec(t, `insert into library (tenant_id, id, name, path, bucket, prefix, series_strategy, book_strategy, number_strategy)
+		select $1, gen_random_uuid(), 'l' || n, '/' || n, 'b', '', 'series_volume', 'filename', 'file_order' from generate_series(1, 100) n`, s.One)
+	s.DB.Exec(t, `insert into filter_preset (tenant_id, account_id, id, scope, target, name, library_id, condition)
+		select $1, $2, gen_random_uuid(), 'list', 'books', 'Unread', id, 'null' from library order by id`, s.One, me.ID)
+	var ids []string
+	for page := 1; page <= 4; page++ {
+		for _, p := range me.Do("GET", fmt.Sprintf("%s?pageSize=25&page=%d", at, page), nil).Want(200).Map()["data"].([]any) {
+			ids = append(ids, p.(map[string]any)["id"].(string))
 		}
+	}
+	if len(ids) != 100 || !slices.IsSorted(ids) {
+		t.Errorf("%d filters are listed, by id: %v", len(ids), slices.IsSorted(ids))
 	}
 }
 

@@ -86,7 +86,7 @@ func TestScanIsGivenUp(t *testing.T) {
 	}
 }
 
-// A scan that pauses stores how long it has worked.
+// A scan that pauses stores how long it has worked. The run that continues it uses the checkpoint once.
 func TestPausedScanKeepsItsTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -106,5 +106,18 @@ func TestPausedScanKeepsItsTime(t *testing.T) {
 	spent := values[int64](r, "select coalesce((place ->> 'Spent')::bigint, 0) from task where tenant_id = app.tenant() and id = $1 and status = 'pending'", id)
 	if len(spent) != 1 || spent[0] <= 0 {
 		t.Errorf("spent %v", spent)
+	}
+	var again sync.Once
+	var stored []bool
+	s.Publish = func(context.Context, uuid.UUID, ...events.Event) {
+		again.Do(func() {
+			stored = values[bool](r, "select place is not null from task where tenant_id = app.tenant() and id = $1", id)
+		})
+	}
+	if err := runner.Take(t.Context(), `{"tenant":"`+r.tenant.String()+`","task":"`+id.String()+`"}`); err != nil {
+		t.Fatal(err)
+	}
+	if len(stored) != 1 || stored[0] {
+		t.Errorf("the checkpoint is still stored (%v): a run that dies now skips what it has listed", stored)
 	}
 }
