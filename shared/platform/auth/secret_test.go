@@ -24,6 +24,10 @@ func TestPasswords(t *testing.T) {
 			t.Errorf("%q against %s: %v, %v", c.password, c.hash, ok, err)
 		}
 	}
+	// Keyboards write ü as one character or as two.
+	if ok, err := auth.CheckPassword(auth.HashPassword("b\u00fccher"), "bu\u0308cher"); !ok || err != nil {
+		t.Errorf("a password in the other Unicode form: %v, %v", ok, err)
+	}
 	for _, broken := range []string{"", "plain", "$argon2id$v=19$m=1,t=1,p=1$%$%", "$bcrypt$v=19$a$b$c", "$argon2id$v=19$m=1$" + strings.Repeat("A", 4) + "$%"} {
 		if ok, err := auth.CheckPassword(broken, "x"); ok || err == nil {
 			t.Errorf("broken hash %q: %v, %v", broken, ok, err)

@@ -170,10 +170,14 @@ func TestTokenConfig(t *testing.T) {
 		{"AUTH_SIGNING_KEY", auth.Config{SigningKey: "not base64!", TokenLife: time.Hour}},
 		{"AUTH_SIGNING_KEY", auth.Config{SigningKey: good[:20], TokenLife: time.Hour}},
 		{"AUTH_TOKEN_LIFE", auth.Config{SigningKey: good}},
+		{"AUTH_TOKEN_LIFE", auth.Config{SigningKey: good, TokenLife: time.Minute - 1}},
 	} {
 		if _, err := auth.NewTokens(c.config); err == nil || !strings.HasPrefix(err.Error(), c.setting+":") {
 			t.Errorf("%s: %v", c.setting, err)
 		}
+	}
+	if _, err := auth.NewTokens(auth.Config{SigningKey: good, TokenLife: time.Minute}); err != nil {
+		t.Errorf("the shortest life: %v", err)
 	}
 }
 

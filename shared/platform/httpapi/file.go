@@ -13,8 +13,8 @@ import (
 )
 
 // ServeFile responds with a file, or one range of it (RFC 9110 section 14), under the request's preconditions (RFC 9110
-// section 13). The caller sets the ETag header. ServeFile calls open for the n bytes at from before it writes the
-// header, so that an error gets its own status.
+// section 13). The caller sets the headers ETag and Content-Type; nothing is read to guess the type. ServeFile calls
+// open for the n bytes at from before it writes the header, so that an error gets its own status.
 func ServeFile(w http.ResponseWriter, r *http.Request, size int64, modified time.Time, open func(from, n int64) (io.ReadCloser, error)) error {
 	h := w.Header()
 	from, to, outside := requestedRange(r, h.Get("ETag"), modified, size)

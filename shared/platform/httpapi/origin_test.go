@@ -36,7 +36,10 @@ func TestOriginGuard(t *testing.T) {
 			t.Errorf("%q with %q: %d %s", c.secrets, c.shown, w.Code, w.Body)
 		}
 	}
-	for _, bad := range [][]string{{"short"}, {first, first, first}} {
+	if err := (httpapi.Origin{Secrets: []string{first, second}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]string{{"short"}, {first[1:]}, {first, first, first}} {
 		if err := (httpapi.Origin{Secrets: bad}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "ORIGIN_SECRET") {
 			t.Errorf("%q: %v", bad, err)
 		}
