@@ -88,6 +88,39 @@ func TestSeriesGoesInParts(t *testing.T) {
 	}
 }
 
+// A series whose books move to several new ones leaves them to the one that most went to, even if another was first.
+func TestSeriesLeavesToWhereMostBooksWent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		to   string
+		last func(r *two)
+	}{
+		"within its library": {"a/New", func(r *two) { r.rename("a/S/04.cbz", "a/New/04.cbz") }},
+		"to another library": {"b/New", func(r *two) { r.rename("a/S/04.cbz", "b/New/04.cbz") }},
+		"the last is purged": {"a/New", func(r *two) { r.remove("a/S/04.cbz") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			testkit.WriteFile(t, r.folder, "a/S/04.cbz", r.numbered(4))
+			r.scans(r.a)
+			moves := func(from, to string) {
+				r.rename("a/S/"+from, to+"/"+from)
+				r.scans(r.a, r.b)
+				r.exec("update series set created_at = created_at - interval '2 hours'")
+				r.exec("update book set created_at = created_at - interval '2 hours', first_read_at = first_read_at - interval '2 hours', placed_at = placed_at - interval '2 hours'")
+			}
+			moves("01.cbz", "a/Part")
+			moves("02.cbz", c.to)
+			c.last(r)
+			moves("03.cbz", c.to)
+			r.purged(r.a)
+			same(t, "series", r.heirs(), []string{"series a/Part Part Summary 1 ", "series " + c.to + " My S Mine title"})
+			r.counted()
+		})
+	}
+}
+
 // Of two series that merge into one at once, one becomes it; what people have chosen and written for the other moves
 // there, too.
 func TestSeriesGoIntoOne(t *testing.T) {

@@ -82,8 +82,7 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 		  join series n on n.tenant_id = app.tenant() and n.id = p.heir
 		where s.tenant_id = app.tenant() and s.id = p.id and n.library_id = s.library_id
 		  and not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = s.id)
-		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)
-		  and not exists (select from series h where h.tenant_id = app.tenant() and h.id = s.heir)`, m.library, scanID, m.from)
+		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)`, m.library, scanID, m.from)
 	// If all books that a series had now name one new series, that series is the same one under a corrected name. This
 	// does not apply if most books of the new series come from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (

@@ -232,6 +232,25 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 	}
 }
 
+// A series whose books go one by one, the first with its file and the others because their metadata names another, leaves
+// what is of it to the one that most of them are in.
+func TestSeriesGoesWithAFileAndInMetadata(t *testing.T) {
+	s := newShelves(t, "Old", 3)
+	s.remove("Old 00.cbz")
+	testkit.WriteFile(t, s.folder, "A 00.cbz", testkit.Comic(t, 0, 1, "<Series>Part</Series>"))
+	for n, want := range []string{"mine /old Mine 2 Mine", "/new New 1", "/new Mine 2 Mine"} {
+		if n > 0 {
+			s.tag(n, "New")
+		}
+		s.scanned("normal")
+		if !slices.Contains(s.are(), want) {
+			t.Errorf("after scan %d there are %q, want %q", n, s.are(), want)
+		}
+		s.exec("update series set created_at = created_at - interval '3 hours'")
+		s.exec("update book set left_at = left_at - interval '3 hours'")
+	}
+}
+
 // A series that keeps a book, if only one whose file is gone for now, has no heir.
 func TestSeriesWithADeletedBookHasNoHeir(t *testing.T) {
 	s := newShelves(t, "Batman", 3)
