@@ -1,5 +1,5 @@
 -- What people have chosen and written of a series that goes is for the new one that most of its books went to, not for the
--- one that the first went to.
+-- one that the first went to; and when two books become one, completions have the passes of their sessions.
 
 -- +goose Up
 -- choose_heirs notes which series the books (p_who) have left, unless that goes on where they are, and makes the new one
@@ -33,7 +33,7 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- As 00091 has it, with choose_heirs.
+-- As 00091 has it, with choose_heirs; completions are renumbered before the sessions, which are counted for it.
 -- +goose StatementBegin
 create or replace function app.follow_content(p_library uuid, p_scan uuid, p_gone uuid[], p_came uuid[], p_changed uuid[])
 returns table (what text, id uuid, was uuid, series_id uuid, came_series uuid, left_series uuid, left_gone boolean, again text) language plpgsql as $$
@@ -152,13 +152,15 @@ begin
     on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
       completed = excluded.completed, completed_at = excluded.completed_at, updated_at = excluded.updated_at
     where p.updated_at < excluded.updated_at;
+  update public.completion c set book_id = u.who, pass = c.pass + coalesce((select max(h.pass) - 1
+      from public.reading_session h where h.tenant_id = v_tenant and h.account_id = c.account_id and h.book_id = u.who), 0)
+    from unnest(v_who, v_where) as u(who, place)
+    where c.tenant_id = v_tenant and c.book_id = u.place and u.place in (select unnest(v_fresh)) and not exists (select from public.completion o
+      where o.tenant_id = v_tenant and o.account_id = c.account_id and o.book_id = u.who and o.completed_at = c.completed_at);
   update public.reading_session s set book_id = u.who, pass = s.pass + coalesce((select max(h.pass) - 1
       from public.reading_session h where h.tenant_id = v_tenant and h.account_id = s.account_id and h.book_id = u.who), 0)
     from unnest(v_who, v_where) as u(who, place)
     where s.tenant_id = v_tenant and s.book_id = u.place and u.place in (select unnest(v_fresh));
-  update public.completion c set book_id = u.who from unnest(v_who, v_where) as u(who, place)
-    where c.tenant_id = v_tenant and c.book_id = u.place and u.place in (select unnest(v_fresh)) and not exists (select from public.completion o
-      where o.tenant_id = v_tenant and o.account_id = c.account_id and o.book_id = u.who and o.completed_at = c.completed_at);
   perform app.take_names(array_agg(u.place), array_agg(u.who))
     from unnest(v_who, v_where) as u(who, place) join unnest(v_old) o on o.id = u.who join unnest(v_new) n on n.id = u.place
     where num_nonnulls(o.sidecar, n.sidecar) > 0 or o.id in (select unnest(v_unsure)) or n.id in (select unnest(v_unsure)); -- as below, of which these are part

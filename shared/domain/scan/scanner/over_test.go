@@ -289,6 +289,31 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
+// When two books become one, the passes of the newer one's completions are renumbered like those of its sessions.
+func TestCompletionsOfTwoBooksThatBecomeOne(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	session := func(key string, pass int, kind string) {
+		r.exec(`insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at)
+			select $1, $2, gen_random_uuid(), id, $4, $5, 'd', now(), now() from book where tenant_id = $1 and key = $3`,
+			r.tenant, uuid.NewSHA1(uuid.Nil, []byte("ann")), key, pass, kind)
+	}
+	session(numbered(1), 1, "completed")
+	session(numbered(1), 2, "reset")
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.b)
+	session("T/one.cbz", 1, "completed")
+	r.exec(`insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
+		select tenant_id, gen_random_uuid(), account_id, book_id, ended_at + n * interval '1 minute', ended_at + n * interval '1 minute', case when n = 0 then 1 end
+		from reading_session s cross join generate_series(0, 1) n where exists (select from book b where b.id = s.book_id and b.key = 'T/one.cbz')`)
+	r.scans(r.a)
+	same(t, "sessions", values[string](r.rig, "select book_id || ' ' || pass || ' ' || kind from reading_session where tenant_id = app.tenant()"),
+		[]string{id[1] + " 1 completed", id[1] + " 2 reset", id[1] + " 2 completed"})
+	same(t, "completions", values[string](r.rig, "select book_id || ' ' || coalesce(pass::text, 'unknown') from completion where tenant_id = app.tenant()"),
+		[]string{id[1] + " 2", id[1] + " unknown"})
+}
+
 // Copies, books that were there before, and books with people's data stay separate.
 func TestWhatStaysInItsLibrary(t *testing.T) {
 	t.Parallel()
