@@ -85,68 +85,56 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	}
 	all := &proposals{plugin: p, locks: now.Locks, suffix: "Lock"}
 	body := &w.body
-	title, why := line(m.Title, 1000)
-	all.add("title", "title", "title", d.Title, title, why, func() { body.Title = set(title) })
-	for _, f := range []struct {
-		field, permission string
-		current, said     *string
-		most              int
-		into              *httpapi.Optional[string]
-	}{{"subtitle", "subtitle", now.Subtitle, m.Subtitle, 1000, &body.Subtitle}, {"originalTitle", "original_title", now.OriginalTitle, m.OriginalTitle, 1000, &body.OriginalTitle},
-		{"publisher", "publisher", now.Publisher, m.Publisher, 500, &body.Publisher}, {"edition", "edition", now.Edition, m.Edition, 500, &body.Edition},
-		{"translator", "translator", now.Translator, m.Translator, 500, &body.Translator}} {
-		text, why := line(f.said, f.most)
-		all.add(f.field, f.permission, f.field, f.current, text, why, func() { *f.into = set(text) })
-	}
-	summary := prose(m.Summary)
-	all.add("summary", "summary", "summary", now.Summary, summary, "", func() { body.Summary = set(summary) })
-	spoken, why := tongue(m.Language)
-	all.add("languageIso", "language", "languageIso", now.LanguageISO, spoken, why, func() { body.LanguageISO = set(spoken) })
-	kind, why := among(m.BookType, "comic", "manga", "novel", "novella", "anthology", "artbook", "oneshot", "omnibus", "graphic_novel", "magazine")
-	all.add("bookType", "book_type", "bookType", now.BookType, kind, why, func() { body.BookType = set(kind) })
-	year, month, day := m.released(now)
-	for _, f := range []struct {
-		field, permission string
-		current           *int32
-		said              *float64
-		from, to          int32
-		into              *httpapi.Optional[int32]
-	}{{"year", "year", now.Year, year, 1, 9999, &body.Year}, {"month", "year", now.Month, month, 1, 12, &body.Month},
-		{"day", "year", now.Day, day, 1, 31, &body.Day}, {"originalYear", "original_year", now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear},
-		{"volume", "volume", d.Volume, m.Volume, 0, 9_999_999, &body.Volume}, {"seriesTotal", "series_position", now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal}} {
-		n, why := whole(f.said, f.from, f.to)
-		all.add(f.field, f.permission, f.field, f.current, n, why, func() {
-			*f.into = set(n)
-			if f.current == nil {
-				return
-			}
-			switch f.field { // in this order: month and day depend on the year
-			case "year":
-				outdated(&body.Month, now.Month, month, now.Locks["monthLock"])
-				outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
-			case "month":
-				outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
-			}
-		})
-	}
-	for _, f := range []struct {
-		field, permission string
-		current, said     *float64
-		into              *httpapi.Optional[float64]
-	}{{"chapter", "chapter", d.Chapter, m.Chapter, &body.Chapter}, {"seriesPosition", "series_position", now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition}} {
-		n, why := fraction(f.said)
-		all.add(f.field, f.permission, f.field, f.current, n, why, func() { *f.into = set(n) })
-	}
+	all.text(field{"title", "title", "title"}, &d.Title, m.Title, 1000, &body.Title)
+	all.text(field{"subtitle", "subtitle", "subtitle"}, now.Subtitle, m.Subtitle, 1000, &body.Subtitle)
+	all.text(field{"originalTitle", "original_title", "originalTitle"}, now.OriginalTitle, m.OriginalTitle, 1000, &body.OriginalTitle)
+	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
+	all.text(field{"edition", "edition", "edition"}, now.Edition, m.Edition, 500, &body.Edition)
+	all.text(field{"translator", "translator", "translator"}, now.Translator, m.Translator, 500, &body.Translator)
+	addTo(all, field{"summary", "summary", "summary"}, now.Summary, prose(m.Summary), "", &body.Summary)
+	all.language(field{"languageIso", "language", "languageIso"}, now.LanguageISO, m.Language, &body.LanguageISO)
+	all.among(field{"bookType", "book_type", "bookType"}, now.BookType, m.BookType, bookTypes, &body.BookType)
+	m.proposeDate(all, now, body)
+	all.whole(field{"originalYear", "original_year", "originalYear"}, now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear)
+	all.whole(field{"volume", "volume", "volume"}, d.Volume, m.Volume, 0, 9_999_999, &body.Volume)
+	all.whole(field{"seriesTotal", "series_position", "seriesTotal"}, now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal)
+	all.fraction(field{"chapter", "chapter", "chapter"}, d.Chapter, m.Chapter, &body.Chapter)
+	all.fraction(field{"seriesPosition", "series_position", "seriesPosition"}, now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition)
 	people := m.peopleBeside(now)
-	all.add("authors", "authors", "authorsJson", authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
+	all.add(field{"authors", "authors", "authorsJson"}, authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
-	all.add("subjects", "subjects", "subjects", now.Subjects, subjects, lost(len(m.Subjects), len(subjects)), func() { body.Subjects = set(&subjects) })
-	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	currentGenres, currentTags := termNames(d.Genres), termNames(d.Tags)
-	all.add("genres", "genres", "genres", currentGenres, spelled(genres, currentGenres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
-	all.add("tags", "tags", "tags", currentTags, spelled(tags, currentTags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
-	m.proposeOthers(all, now, &d.elsewhere, w)
+	why := lost(len(m.Subjects), len(subjects))
+	all.add(field{"subjects", "subjects", "subjects"}, now.Subjects, subjects, why, func() { body.Subjects = set(&subjects) })
+	all.terms("genres", d.Genres, m.Genres, 200, &w.genres)
+	all.terms("tags", d.Tags, m.Tags, 500, &w.tags)
+	m.proposeAwards(all, now, body)
+	m.proposeISBNs(all, now, body)
+	all.services(&m.common, d.elsewhere.ExternalLinks, d.elsewhere.ExternalIDs, &w.given)
+	all.cover(m.cover(), &w.cover)
 	return all.fields
+}
+
+var bookTypes = strings.Fields("comic manga novel novella anthology artbook oneshot omnibus graphic_novel magazine")
+
+// proposeDate adds year, month and day. They are written in this order: month and day depend on the year.
+func (m *bookMetadata) proposeDate(all *proposals, now *book.Metadata, body *book.MetadataBody) {
+	year, month, day := m.released(now)
+	y, why := whole(year, 1, 9999)
+	all.add(field{"year", "year", "year"}, now.Year, y, why, func() {
+		body.Year = set(y)
+		if now.Year != nil {
+			outdated(&body.Month, now.Month, month, now.Locks["monthLock"])
+			outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
+		}
+	})
+	mo, why := whole(month, 1, 12)
+	all.add(field{"month", "year", "month"}, now.Month, mo, why, func() {
+		body.Month = set(mo)
+		if now.Month != nil {
+			outdated(&body.Day, now.Day, day, now.Locks["dayLock"])
+		}
+	})
+	all.whole(field{"day", "year", "day"}, now.Day, day, 1, 31, &body.Day)
 }
 
 // outdated clears the month or day if the new date does not contain it and it is not locked: it belongs to the old
@@ -208,8 +196,7 @@ func (m *bookMetadata) peopleBeside(now *book.Metadata) []book.AuthorBody {
 	return people
 }
 
-// proposeOthers adds awards, ISBNs and references.
-func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhere *reference.OfBook, w *bookWrites) {
+func (m *bookMetadata) proposeAwards(all *proposals, now *book.Metadata, body *book.MetadataBody) {
 	var awards []book.AwardBody
 	for _, a := range m.Awards {
 		if name, _ := line(&a.Name, 500); name != nil && len(awards) < 100 {
@@ -222,21 +209,17 @@ func (m *bookMetadata) proposeOthers(all *proposals, now *book.Metadata, elsewhe
 	for _, a := range now.Awards {
 		current = append(current, book.AwardBody(a))
 	}
-	all.add("awards", "awards", "awardsJson", current, awards, lost(len(m.Awards), len(awards)), func() { w.body.Awards = set(&awards) })
-	numbers, said := m.ISBNs, ""
+	why := lost(len(m.Awards), len(awards))
+	all.add(field{"awards", "awards", "awardsJson"}, current, awards, why, func() { body.Awards = set(&awards) })
+}
+
+func (m *bookMetadata) proposeISBNs(all *proposals, now *book.Metadata, body *book.MetadataBody) {
+	numbers := m.ISBNs
 	if m.ISBN != nil {
 		numbers = append([]string{*m.ISBN}, numbers...)
 	}
 	isbns, why := book.ISBNs(numbers)
-	if isbns == nil && len(numbers) > 0 {
-		said = why
-	}
-	all.add("isbns", "isbn", "isbns", now.ISBNs, isbns, said, func() { w.body.ISBNs = set(isbns) })
-	links, currentLinks := m.links(), linksOf(elsewhere.ExternalLinks)
-	all.add("externalLinks", "links", "", currentLinks, within(links, currentLinks), lost(len(m.Links), len(links)), func() { w.given.Links = links })
-	ids, currentIDs := m.ids(), idsOf(elsewhere.ExternalIDs)
-	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
-	m.proposeCover(all, m.cover(), &w.cover)
+	addTo(all, field{"isbns", "isbn", "isbns"}, now.ISBNs, isbns, why, &body.ISBNs)
 }
 
 // bookSubject reads a plugin and a book, and checks that the plugin is for the book.

@@ -1,9 +1,7 @@
 package plugin
 
 import (
-	"encoding/json"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/format/language"
 	"github.com/longbox/longbox/shared/format/naming"
-	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // common is the plugin metadata that series and books share (docs/plugins.md).
@@ -51,72 +48,6 @@ type given struct {
 	Score     float64  `json:"score"`
 	VoteCount *float64 `json:"voteCount"`
 	Source    string   `json:"source"`
-}
-
-// The statuses of a field in a preview.
-const (
-	willApply    = "will_apply"
-	locked       = "locked"
-	noPermission = "no_permission"
-	unchanged    = "unchanged"
-	notProvided  = "not_provided"
-)
-
-// FieldPreview says what applying would do to a field.
-type FieldPreview struct {
-	Field         string  `json:"field"`
-	CurrentValue  any     `json:"currentValue"`
-	ProposedValue any     `json:"proposedValue"`
-	Status        string  `json:"status" enum:"will_apply,locked,no_permission,unchanged,not_provided"`
-	Reason        *string `json:"reason"`
-
-	write func() // adds the proposed value to what is written
-}
-
-// proposals collects all fields that a plugin may set.
-type proposals struct {
-	plugin *Plugin
-	locks  map[string]bool
-	suffix string // suffix of lock names
-	fields []FieldPreview
-}
-
-// add adds a field with its current and proposed value. proposed is nil if nothing is usable; then reason says why, if
-// the plugin sent something. permission and lock are names; lock is "" if there is none.
-func (p *proposals) add(field, permission, lock string, current, proposed any, reason string, write func()) {
-	f := FieldPreview{Field: field, CurrentValue: plain(current), ProposedValue: plain(proposed), write: write}
-	switch {
-	case isNil(f.ProposedValue):
-		f.Status = notProvided
-	case reflect.DeepEqual(f.CurrentValue, f.ProposedValue):
-		f.Status = unchanged
-	case !p.plugin.mayWrite(permission):
-		f.Status, reason = noPermission, "The plugin does not have the permission "+writing+permission
-	case lock != "" && p.locks[lock+p.suffix]:
-		f.Status, reason = locked, "The field is locked"
-	default:
-		f.Status = willApply
-	}
-	if reason != "" {
-		f.Reason = &reason
-	}
-	p.fields = append(p.fields, f)
-}
-
-// plain converts a value to its JSON form, so that two can be compared.
-func plain(v any) (out any) {
-	data, err := json.Marshal(v)
-	if err != nil || json.Unmarshal(data, &out) != nil {
-		return nil
-	}
-	return out
-}
-
-func isNil(v any) bool {
-	if list, ok := v.([]any); ok {
-		return len(list) == 0
-	}
-	return v == nil
 }
 
 const unusable = "The plugin's value is not valid"
@@ -292,9 +223,6 @@ func (c *common) ratings(plugin string) []reference.RatingBody {
 	g.Check()
 	return g.Ratings
 }
-
-// set returns a field that is present in a body.
-func set[T any](v *T) httpapi.Optional[T] { return httpapi.Optional[T]{Set: true, Value: v} }
 
 // termNames returns the names of genres or tags.
 func termNames(terms []book.Term) []string {

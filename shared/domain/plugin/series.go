@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -57,34 +56,26 @@ func (m *seriesMetadata) titles() []reference.TitleBody {
 func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []FieldPreview {
 	all := &proposals{plugin: p, locks: d.Metadata.Locks}
 	now, body := &d.Metadata, &w.body
-	title, why := line(m.Title, 500)
-	all.add("title", "title", "title", now.Title, title, why, func() { body.Title = set(title) })
+	all.text(field{"title", "title", "title"}, &now.Title, m.Title, 500, &body.Title)
 	m.proposeTitles(all, d, w)
-	summary := prose(m.Summary)
-	all.add("summary", "summary", "summary", now.Summary, summary, "", func() { body.Summary = set(summary) })
-	year, why := whole(m.Year, 1, 9999)
-	all.add("year", "year", "year", now.Year, year, why, func() { body.Year = set(year) })
-	status, why := among(m.Status, "ongoing", "ended", "hiatus", "abandoned", "unknown")
-	all.add("status", "status", "status", now.Status, status, why, func() { body.Status = set(status) })
-	publisher, why := line(m.Publisher, 500)
-	all.add("publisher", "publisher", "publisher", now.Publisher, publisher, why, func() { body.Publisher = set(publisher) })
-	genres, tags := names(m.Genres, 200, 100), names(m.Tags, 500, 100)
-	currentGenres, currentTags := termNames(d.Genres), termNames(d.Tags)
-	all.add("genres", "genres", "genres", currentGenres, spelled(genres, currentGenres), lost(len(m.Genres), len(genres)), func() { w.genres = genres })
-	all.add("tags", "tags", "tags", currentTags, spelled(tags, currentTags), lost(len(m.Tags), len(tags)), func() { w.tags = tags })
-	spoken, why := tongue(m.Language)
-	all.add("language", "language", "language", now.Language, spoken, why, func() { body.Language = set(spoken) })
-	age, why := whole(m.AgeRating, 0, 99)
-	all.add("ageRating", "age_rating", "ageRating", now.AgeRating, age, why, func() { body.AgeRating = set(age) })
-	direction, why := among(m.ReadingDirection, "ltr", "rtl", "ttb", "webtoon")
-	all.add("readingDirection", "reading_direction", "readingDirection", now.ReadingDirection, direction, why, func() { body.ReadingDirection = set(direction) })
-	volumes, why := whole(m.TotalVolumeCount, 0, 9_999_999)
-	all.add("totalVolumeCount", "total_volume_count", "totalVolumeCount", now.TotalVolumeCount, volumes, why, func() { body.TotalVolumeCount = set(volumes) })
-	chapters, why := fraction(m.TotalChapterCount)
-	all.add("totalChapterCount", "total_chapter_count", "totalChapterCount", now.TotalChapterCount, chapters, why, func() { body.TotalChapterCount = set(chapters) })
+	addTo(all, field{"summary", "summary", "summary"}, now.Summary, prose(m.Summary), "", &body.Summary)
+	all.whole(field{"year", "year", "year"}, now.Year, m.Year, 1, 9999, &body.Year)
+	all.among(field{"status", "status", "status"}, now.Status, m.Status, []string{"ongoing", "ended", "hiatus", "abandoned", "unknown"}, &body.Status)
+	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
+	all.terms("genres", d.Genres, m.Genres, 200, &w.genres)
+	all.terms("tags", d.Tags, m.Tags, 500, &w.tags)
+	all.language(field{"language", "language", "language"}, now.Language, m.Language, &body.Language)
+	all.whole(field{"ageRating", "age_rating", "ageRating"}, now.AgeRating, m.AgeRating, 0, 99, &body.AgeRating)
+	all.among(field{"readingDirection", "reading_direction", "readingDirection"}, now.ReadingDirection, m.ReadingDirection,
+		[]string{"ltr", "rtl", "ttb", "webtoon"}, &body.ReadingDirection)
+	all.whole(field{"totalVolumeCount", "total_volume_count", "totalVolumeCount"}, now.TotalVolumeCount, m.TotalVolumeCount, 0, 9_999_999, &body.TotalVolumeCount)
+	all.fraction(field{"totalChapterCount", "total_chapter_count", "totalChapterCount"}, now.TotalChapterCount, m.TotalChapterCount, &body.TotalChapterCount)
 	people := m.people()
-	all.add("authors", "authors", "authorsJsonLock", authorsOf(now.Authors), people, lost(len(m.Authors)+len(m.Artists), len(people)), func() { body.Authors = set(&people) })
-	m.proposeReferences(all, d, w)
+	why := lost(len(m.Authors)+len(m.Artists), len(people))
+	all.add(field{"authors", "authors", "authorsJsonLock"}, authorsOf(now.Authors), people, why, func() { body.Authors = set(&people) })
+	all.services(&m.common, d.ExternalLinks, d.ExternalIDs, &w.given)
+	m.proposeRatings(all, d, w)
+	all.cover(m.CoverURL, &w.cover)
 	return all.fields
 }
 
@@ -105,72 +96,16 @@ func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *wri
 	if len(fresh) == 0 {
 		proposed = current // titles are added, never removed
 	}
-	all.add("alternateTitles", "title", "alternateTitles", current, proposed, "", func() { w.given.Titles = fresh })
+	all.add(field{"alternateTitles", "title", "alternateTitles"}, current, proposed, "", func() { w.given.Titles = fresh })
 }
 
-// proposeReferences adds references and the cover.
-func (m *seriesMetadata) proposeReferences(all *proposals, d *series.Details, w *writes) {
-	links, current := m.links(), linksOf(d.ExternalLinks)
-	all.add("externalLinks", "links", "", current, within(links, current), lost(len(m.Links), len(links)), func() { w.given.Links = links })
-	ids, currentIDs := m.ids(), idsOf(d.ExternalIDs)
-	all.add("externalIds", "external_ids", "", currentIDs, within(ids, currentIDs), "", func() { w.given.IDs = ids })
-	ratings, currentRatings := m.ratings(all.plugin.Name), []reference.RatingBody{}
+func (m *seriesMetadata) proposeRatings(all *proposals, d *series.Details, w *writes) {
+	ratings, current := m.ratings(all.plugin.Name), []reference.RatingBody{}
 	for _, r := range d.ExternalRatings {
-		currentRatings = append(currentRatings, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
+		current = append(current, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
 	}
-	all.add("externalRatings", "ratings", "", currentRatings, within(ratings, currentRatings), lost(len(m.ExternalRate), len(ratings)), func() { w.given.Ratings = ratings })
-	m.proposeCover(all, m.CoverURL, &w.cover)
-}
-
-// proposeCover adds the cover; w receives its URL. A locked cover still stores the picture, but keeps showing the old
-// one.
-func (m *common) proposeCover(all *proposals, said *string, w *string) {
-	address, why := outward(said), ""
-	if said != nil && *said != "" && address == nil {
-		why = unusable
-	}
-	all.add("cover", "covers", "", nil, address, why, func() { *w = *address })
-}
-
-// linksOf returns links in the form of user input.
-func linksOf(all []reference.Link) []reference.LinkBody {
-	out := []reference.LinkBody{}
-	for _, l := range all {
-		out = append(out, reference.LinkBody{SourceName: l.SourceName, URL: l.URL})
-	}
-	return out
-}
-
-// idsOf returns ids in the form of user input, without their links.
-func idsOf(all []reference.ExternalID) []reference.IDBody {
-	out := []reference.IDBody{}
-	for _, i := range all {
-		out = append(out, reference.IDBody{Source: i.Source, ExternalID: i.ExternalID})
-	}
-	return out
-}
-
-// within returns current if it contains the whole list, else the list.
-func within[T any](list, current []T) []T {
-	known := map[string]bool{}
-	for _, v := range current {
-		known[written(v)] = true
-	}
-	for _, v := range list {
-		if !known[written(v)] {
-			return list
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return current
-}
-
-// written returns a value as JSON.
-func written(v any) string {
-	data, _ := json.Marshal(v) // cannot fail for texts and numbers
-	return string(data)
+	why := lost(len(m.ExternalRate), len(ratings))
+	all.add(field{"externalRatings", "ratings", ""}, current, within(ratings, current), why, func() { w.given.Ratings = ratings })
 }
 
 func authorsOf(list []book.Author) []book.AuthorBody {
