@@ -12,6 +12,7 @@ import (
 
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/cover"
+	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -53,8 +54,8 @@ type Summary struct {
 	NotProvided  int `json:"notProvided"`
 }
 
-// preview builds a Preview from fields.
-func preview(p *Plugin, m *common, fields []FieldPreview) *Preview {
+// previewed builds a Preview from fields.
+func previewed(p *Plugin, m *common, fields []FieldPreview) *Preview {
 	out := &Preview{PluginID: p.ID, PluginName: p.Name, ExternalID: m.ExternalID, ExternalURL: outward(m.ExternalURL), Fields: fields}
 	for _, f := range fields {
 		*map[string]*int{willApply: &out.Summary.WillApply, locked: &out.Summary.Locked, noPermission: &out.Summary.NoPermission,
@@ -167,8 +168,38 @@ func (p *Plugin) about(kind string, library uuid.UUID) error {
 	return p.isFor(library)
 }
 
-// subject reads a plugin and a series, and checks that the plugin is for the series.
-func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *series.Details, error) {
+// edit is a series or book, a plugin's metadata of it, and what is to be written of that.
+type edit interface {
+	kind() string // series or book
+	// metadata returns the plugin's metadata, empty before it is read, and the part that series and books share.
+	metadata() (all any, part *common)
+	// propose compares the item with the plugin's metadata. The write functions of the fields collect what is to be
+	// written.
+	propose(p *Plugin) []FieldPreview
+	collected() *shared
+	// queue adds the writes to the batch, on condition that the item still has the same locks.
+	queue(b *pgx.Batch, source string, fields []string) error
+	// events tell that the fields were written.
+	events(plugin uuid.UUID, fields []string) []events.Event
+}
+
+// shared is what is to be written to series and books alike, and what the database answers.
+type shared struct {
+	given        reference.Given
+	genres, tags []string // nil: unchanged
+	cover        string   // URL
+	picture      []byte   // the cover; nil: none
+	kept         cover.Given
+	renaming     *int64 // tasks that rename books
+}
+
+func (s *shared) collected() *shared { return s }
+
+// loader reads a plugin and the item that it edits, and checks that the plugin is for the item.
+type loader func(ctx context.Context, plugin, id uuid.UUID) (*runnable, edit, error)
+
+// seriesEdit is a loader.
+func (r *Runner) seriesEdit(ctx context.Context, plugin, id uuid.UUID) (*runnable, edit, error) {
 	var b pgx.Batch
 	var p *runnable
 	queueRunnable(&b, &p, plugin)
@@ -183,44 +214,14 @@ func (r *Runner) subject(ctx context.Context, plugin, id uuid.UUID) (*runnable, 
 	if err := p.plugin().usable(); err != nil {
 		return nil, nil, err
 	}
-	return p, d, p.about("series", d.LibraryID)
+	return p, &seriesEdit{Details: d}, p.about("series", d.LibraryID)
 }
 
 func (s *service) seriesRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/series/{id}/metadata", Tag: "Plugins"}.For(auth.SeriesWrite)
-	httpapi.Register(a, op("POST", "/preview", "previewSeriesMetadata", "Preview the metadata of a plugin for a series, with the effect on each field"),
-		func(ctx context.Context, in *struct {
-			httpapi.IDInput
-			Body PreviewBody
-		}) (*Preview, error) {
-			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
-			if err != nil {
-				return nil, err
-			}
-			var m seriesMetadata
-			asked := s.ask(ctx, p, "metadata/series/get", map[string]any{"externalId": in.Body.ExternalID}, &m)
-			if err := s.errNoted(ctx, p, asked); err != nil {
-				return nil, err
-			}
-			m.ExternalID = in.Body.ExternalID
-			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &writes{})), nil
-		})
-	httpapi.Register(a, op("POST", "/apply", "applySeriesMetadata", "Apply the metadata of a plugin to a series; fields that are locked or that the plugin may not write are skipped"),
-		func(ctx context.Context, in *struct {
-			httpapi.IDInput
-			Body ApplyBody
-		}) (*Applied, error) {
-			p, d, err := s.subject(ctx, in.Body.PluginID, in.ID)
-			if err != nil {
-				return nil, err
-			}
-			out, err := s.apply(ctx, p, d, in.Body.ExternalID, in.Body.Fields, in.Body.DryRun)
-			if err != nil {
-				return nil, err
-			}
-			s.tellSeries(ctx, p, d, out)
-			return out, nil
-		})
+	s.previewRoute(a, op("POST", "/preview", "previewSeriesMetadata", "Preview the metadata of a plugin for a series, with the effect on each field"), s.seriesEdit)
+	s.applyRoute(a, op("POST", "/apply", "applySeriesMetadata",
+		"Apply the metadata of a plugin to a series; fields that are locked or that the plugin may not write are skipped"), s.seriesEdit)
 	search := op("GET", "/search-title", "getSeriesSearchTitle", "Get the search text that a plugin would receive for a series")
 	search.Permission = auth.SeriesRead
 	httpapi.Register(a, search, func(ctx context.Context, in *struct {
@@ -231,40 +232,85 @@ func (s *service) seriesRoutes(a *httpapi.API) {
 	})
 }
 
-// apply fetches a plugin's metadata of a series and writes it.
-func (r *Runner) apply(ctx context.Context, p *runnable, d *series.Details, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
-	if err := checkFields(only, (&seriesMetadata{}).propose(&p.Plugin, d, &writes{})); err != nil {
+func (s *service) previewRoute(a *httpapi.API, op httpapi.Op, load loader) {
+	httpapi.Register(a, op, func(ctx context.Context, in *struct {
+		httpapi.IDInput
+		Body PreviewBody
+	}) (*Preview, error) {
+		p, e, err := load(ctx, in.Body.PluginID, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.errNoted(ctx, p, s.fetch(ctx, p, e, in.Body.ExternalID)); err != nil {
+			return nil, err
+		}
+		_, m := e.metadata()
+		return previewed(&p.Plugin, m, e.propose(&p.Plugin)), nil
+	})
+}
+
+func (s *service) applyRoute(a *httpapi.API, op httpapi.Op, load loader) {
+	httpapi.Register(a, op, func(ctx context.Context, in *struct {
+		httpapi.IDInput
+		Body ApplyBody
+	}) (*Applied, error) {
+		p, e, err := load(ctx, in.Body.PluginID, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return s.apply(ctx, p, e, in.Body.ExternalID, options{in.Body.Fields, in.Body.DryRun})
+	})
+}
+
+// fetch reads the plugin's metadata.
+func (r *Runner) fetch(ctx context.Context, p *runnable, e edit, externalID string) *asked {
+	all, m := e.metadata()
+	out := r.ask(ctx, p, "metadata/"+e.kind()+"/get", map[string]any{"externalId": externalID}, all)
+	m.ExternalID = externalID
+	return out
+}
+
+// options say what to write.
+type options struct {
+	only []string // fields, nil: all
+	dry  bool     // write nothing
+}
+
+// apply fetches the plugin's metadata, writes it and publishes that. before are the requests that came first.
+func (r *Runner) apply(ctx context.Context, p *runnable, e edit, externalID string, o options, before ...*asked) (*Applied, error) {
+	if err := checkFields(o.only, e.propose(&p.Plugin)); err != nil {
 		return nil, err
 	}
-	var m seriesMetadata
-	all := append(before, r.ask(ctx, p, "metadata/series/get", map[string]any{"externalId": externalID}, &m))
-	if all[len(all)-1].fault != nil {
+	asked := r.fetch(ctx, p, e, externalID)
+	all := append(before, asked)
+	if asked.fault != nil {
 		return nil, r.errNoted(ctx, p, all...)
 	}
-	m.ExternalID = externalID
-	var w writes
-	out := choose(m.propose(&p.Plugin, d, &w), only)
-	if dry {
+	out := choose(e.propose(&p.Plugin), o.only)
+	if o.dry {
 		out.said("would be written")
 		return out, r.note(ctx, p, all...)
 	}
+	w := e.collected()
+	_, m := e.metadata()
 	out.DryRunReport, out.externalURL = nil, m.ExternalURL
-	picture := r.picture(ctx, w.cover, out)
+	w.picture = r.picture(ctx, w.cover, out)
 	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
 	var b pgx.Batch
-	var renaming int64
-	var given cover.Given
-	if err := w.queue(&b, d, p.Name, out.AppliedFields, picture, &renaming, &given); err != nil {
+	if err := e.queue(&b, sourcePrefix+p.Name, out.AppliedFields); err != nil {
 		return nil, errors.Join(err, r.note(ctx, p, all...))
 	}
 	if err := r.write(ctx, p, &b, all...); err != nil {
 		return nil, err
 	}
-	out.pictured(picture, given)
-	if renaming > 0 {
+	out.pictured(w.picture, w.kept)
+	if *w.renaming > 0 {
 		r.Added.Tell(ctx, p.Tenant)
 	}
 	out.said("written")
+	if len(out.AppliedFields) > 0 {
+		r.Publish(ctx, p.Tenant, e.events(p.ID, out.AppliedFields)...)
+	}
 	return out, nil
 }
 
@@ -294,19 +340,6 @@ func (r *Runner) picture(ctx context.Context, address string, out *Applied) []by
 		return answer.Picture
 	}
 	return nil
-}
-
-// tellSeries publishes what was written.
-func (r *Runner) tellSeries(ctx context.Context, p *runnable, d *series.Details, out *Applied) {
-	if len(out.AppliedFields) == 0 || out.DryRunReport != nil {
-		return
-	}
-	at := events.Series{ID: d.ID, LibraryID: d.LibraryID}
-	told := []events.Event{events.SeriesMetadataUpdated(at, p.ID, out.AppliedFields...), events.SeriesUpdated(at, out.AppliedFields...)}
-	if slices.Contains(out.AppliedFields, "cover") && !d.Metadata.Locks["cover"] {
-		told = append(told, events.CoverUpdated(events.SeriesEntity, d.ID, &d.LibraryID))
-	}
-	r.Publish(ctx, p.Tenant, told...)
 }
 
 // SearchTitle is the search text that a plugin would get.

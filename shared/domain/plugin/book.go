@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -48,15 +47,6 @@ type bookMetadata struct {
 	} `json:"awards"`
 }
 
-// bookWrites collects what to write to a book.
-type bookWrites struct {
-	body  book.MetadataBody
-	given reference.Given
-	cover string // URL
-
-	genres, tags []string // nil: unchanged
-}
-
 // cover returns the cover's URL: coverUrl, else the first large one of covers, else the first one.
 func (m *bookMetadata) cover() *string {
 	if len(m.Covers) == 0 || m.CoverURL != nil && *m.CoverURL != "" {
@@ -77,15 +67,27 @@ type aBook struct {
 	elsewhere reference.OfBook
 }
 
-// propose compares a book with a plugin's metadata. The write functions of the returned fields fill w.
-func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPreview {
-	now := d.Metadata
-	if now == nil {
-		now = &book.Metadata{}
+// bookEdit is an edit of a book.
+type bookEdit struct {
+	*aBook
+	shared
+	said    bookMetadata
+	body    book.MetadataBody
+	showing []events.Series // those whose cover is that of the book
+}
+
+// now returns the current metadata.
+func (e *bookEdit) now() *book.Metadata {
+	if e.Metadata == nil {
+		return &book.Metadata{}
 	}
+	return e.Metadata
+}
+
+func (e *bookEdit) propose(p *Plugin) []FieldPreview {
+	now, m, body := e.now(), &e.said, &e.body
 	all := &proposals{plugin: p, locks: now.Locks, suffix: "Lock"}
-	body := &w.body
-	all.text(field{"title", "title", "title"}, &d.Title, m.Title, 1000, &body.Title)
+	all.text(field{"title", "title", "title"}, &e.Title, m.Title, 1000, &body.Title)
 	all.text(field{"subtitle", "subtitle", "subtitle"}, now.Subtitle, m.Subtitle, 1000, &body.Subtitle)
 	all.text(field{"originalTitle", "original_title", "originalTitle"}, now.OriginalTitle, m.OriginalTitle, 1000, &body.OriginalTitle)
 	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
@@ -96,21 +98,21 @@ func (m *bookMetadata) propose(p *Plugin, d *aBook, w *bookWrites) []FieldPrevie
 	all.among(field{"bookType", "book_type", "bookType"}, now.BookType, m.BookType, bookTypes, &body.BookType)
 	m.proposeDate(all, now, body)
 	all.whole(field{"originalYear", "original_year", "originalYear"}, now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear)
-	all.whole(field{"volume", "volume", "volume"}, d.Volume, m.Volume, 0, 9_999_999, &body.Volume)
+	all.whole(field{"volume", "volume", "volume"}, e.Volume, m.Volume, 0, 9_999_999, &body.Volume)
 	all.whole(field{"seriesTotal", "series_position", "seriesTotal"}, now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal)
-	all.fraction(field{"chapter", "chapter", "chapter"}, d.Chapter, m.Chapter, &body.Chapter)
+	all.fraction(field{"chapter", "chapter", "chapter"}, e.Chapter, m.Chapter, &body.Chapter)
 	all.fraction(field{"seriesPosition", "series_position", "seriesPosition"}, now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition)
 	people := m.peopleBeside(now)
 	all.add(field{"authors", "authors", "authorsJson"}, authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
 	why := lost(len(m.Subjects), len(subjects))
 	all.add(field{"subjects", "subjects", "subjects"}, now.Subjects, subjects, why, func() { body.Subjects = set(&subjects) })
-	all.terms("genres", d.Genres, m.Genres, 200, &w.genres)
-	all.terms("tags", d.Tags, m.Tags, 500, &w.tags)
+	all.terms("genres", e.Genres, m.Genres, 200, &e.genres)
+	all.terms("tags", e.Tags, m.Tags, 500, &e.tags)
 	m.proposeAwards(all, now, body)
 	m.proposeISBNs(all, now, body)
-	all.services(&m.common, d.elsewhere.ExternalLinks, d.elsewhere.ExternalIDs, &w.given)
-	all.cover(m.cover(), &w.cover)
+	all.services(&m.common, e.elsewhere.ExternalLinks, e.elsewhere.ExternalIDs, &e.given)
+	all.cover(m.cover(), &e.cover)
 	return all.fields
 }
 
@@ -222,8 +224,39 @@ func (m *bookMetadata) proposeISBNs(all *proposals, now *book.Metadata, body *bo
 	addTo(all, field{"isbns", "isbn", "isbns"}, now.ISBNs, isbns, why, &body.ISBNs)
 }
 
-// bookSubject reads a plugin and a book, and checks that the plugin is for the book.
-func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnable, *aBook, error) {
+func (e *bookEdit) kind() string { return "book" }
+
+func (e *bookEdit) metadata() (any, *common) { return &e.said, &e.said.common }
+
+func (e *bookEdit) queue(b *pgx.Batch, source string, _ []string) (err error) {
+	locks := e.now().Locks
+	if e.renaming, err = book.QueueFill(b, e.ID, lockedOf(locks), &e.body); err != nil {
+		return err
+	}
+	if e.genres != nil {
+		taxonomy.QueueReplaceOfBook(b, "genre", e.ID, e.genres)
+	}
+	if e.tags != nil {
+		taxonomy.QueueReplaceOfBook(b, "tag", e.ID, e.tags)
+	}
+	reference.QueueGivenBook(b, e.ID, &e.given)
+	if e.picture != nil {
+		cover.QueueGivenBook(b, &e.kept, e.ID, e.picture, source, !locks["coverLock"])
+		cover.QueueShowing(b, []uuid.UUID{e.ID}, &e.showing)
+	}
+	return nil
+}
+
+func (e *bookEdit) events(_ uuid.UUID, fields []string) []events.Event {
+	out := []events.Event{events.BookUpdated(events.Book{ID: e.ID, SeriesID: e.SeriesID, LibraryID: e.LibraryID}, fields...)}
+	if slices.Contains(fields, "cover") && !e.now().Locks["coverLock"] {
+		out = append(out, cover.Told(events.BookEntity, e.ID, e.LibraryID, e.showing)...)
+	}
+	return out
+}
+
+// bookEdit is a loader.
+func (r *Runner) bookEdit(ctx context.Context, plugin, id uuid.UUID) (*runnable, edit, error) {
 	var b pgx.Batch
 	var p *runnable
 	var d aBook
@@ -240,100 +273,12 @@ func (r *Runner) bookSubject(ctx context.Context, plugin, id uuid.UUID) (*runnab
 	if err := p.plugin().usable(); err != nil {
 		return nil, nil, err
 	}
-	return p, &d, p.about("book", d.LibraryID)
+	return p, &bookEdit{aBook: &d}, p.about("book", d.LibraryID)
 }
 
 func (s *service) bookRoutes(a *httpapi.API) {
-	op := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "POST", Path: "/api/v1/books/{id}/metadata" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.BooksWrite}
-	}
-	httpapi.Register(a, op("/preview", "previewBookMetadata", "Preview the metadata of a plugin for a book, with the effect on each field"),
-		func(ctx context.Context, in *struct {
-			httpapi.IDInput
-			Body PreviewBody
-		}) (*Preview, error) {
-			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)
-			if err != nil {
-				return nil, err
-			}
-			var m bookMetadata
-			asked := s.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": in.Body.ExternalID}, &m)
-			if err := s.errNoted(ctx, p, asked); err != nil {
-				return nil, err
-			}
-			m.ExternalID = in.Body.ExternalID
-			return preview(&p.Plugin, &m.common, m.propose(&p.Plugin, d, &bookWrites{})), nil
-		})
-	httpapi.Register(a, op("/apply", "applyBookMetadata", "Apply the metadata of a plugin to a book; fields that are locked or that the plugin may not write are skipped"),
-		func(ctx context.Context, in *struct {
-			httpapi.IDInput
-			Body ApplyBody
-		}) (*Applied, error) {
-			p, d, err := s.bookSubject(ctx, in.Body.PluginID, in.ID)
-			if err != nil {
-				return nil, err
-			}
-			return s.applyBook(ctx, p, d, in.Body.ExternalID, in.Body.Fields, in.Body.DryRun)
-		})
-}
-
-// applyBook fetches a plugin's metadata of a book and writes it.
-func (r *Runner) applyBook(ctx context.Context, p *runnable, d *aBook, externalID string, only []string, dry bool, before ...*asked) (*Applied, error) {
-	if err := checkFields(only, (&bookMetadata{}).propose(&p.Plugin, d, &bookWrites{})); err != nil {
-		return nil, err
-	}
-	var m bookMetadata
-	all := append(before, r.ask(ctx, p, "metadata/book/get", map[string]any{"externalId": externalID}, &m))
-	if all[len(all)-1].fault != nil {
-		return nil, r.errNoted(ctx, p, all...)
-	}
-	m.ExternalID = externalID
-	var w bookWrites
-	out := choose(m.propose(&p.Plugin, d, &w), only)
-	if dry {
-		out.said("would be written")
-		return out, r.note(ctx, p, all...)
-	}
-	out.DryRunReport = nil
-	picture := r.picture(ctx, w.cover, out)
-	w.given.IDs = append(w.given.IDs, m.own(p.Name)...)
-	locks := []string{}
-	if d.Metadata != nil {
-		locks = lockedOf(d.Metadata.Locks)
-	}
-	var b pgx.Batch
-	renaming, err := book.QueueFill(&b, d.ID, locks, &w.body)
-	if err != nil {
-		return nil, errors.Join(err, r.note(ctx, p, all...))
-	}
-	if w.genres != nil {
-		taxonomy.QueueReplaceOfBook(&b, "genre", d.ID, w.genres)
-	}
-	if w.tags != nil {
-		taxonomy.QueueReplaceOfBook(&b, "tag", d.ID, w.tags)
-	}
-	reference.QueueGivenBook(&b, d.ID, &w.given)
-	var given cover.Given
-	show := !slices.Contains(locks, "coverLock")
-	var showing []events.Series
-	if picture != nil {
-		cover.QueueGivenBook(&b, &given, d.ID, picture, sourcePrefix+p.Name, show)
-		cover.QueueShowing(&b, []uuid.UUID{d.ID}, &showing)
-	}
-	if err := r.write(ctx, p, &b, all...); err != nil {
-		return nil, err
-	}
-	out.pictured(picture, given)
-	if *renaming > 0 {
-		r.Added.Tell(ctx, p.Tenant)
-	}
-	out.said("written")
-	if len(out.AppliedFields) > 0 {
-		told := []events.Event{events.BookUpdated(events.Book{ID: d.ID, SeriesID: d.SeriesID, LibraryID: d.LibraryID}, out.AppliedFields...)}
-		if show && slices.Contains(out.AppliedFields, "cover") {
-			told = append(told, cover.Told(events.BookEntity, d.ID, d.LibraryID, showing)...)
-		}
-		r.Publish(ctx, p.Tenant, told...)
-	}
-	return out, nil
+	op := httpapi.Group{Path: "/api/v1/books/{id}/metadata", Tag: "Plugins"}.For(auth.BooksWrite)
+	s.previewRoute(a, op("POST", "/preview", "previewBookMetadata", "Preview the metadata of a plugin for a book, with the effect on each field"), s.bookEdit)
+	s.applyRoute(a, op("POST", "/apply", "applyBookMetadata",
+		"Apply the metadata of a plugin to a book; fields that are locked or that the plugin may not write are skipped"), s.bookEdit)
 }

@@ -47,12 +47,11 @@ func TestContextOfBook(t *testing.T) {
 func TestReasonsForLists(t *testing.T) {
 	t.Parallel()
 	reasons := func(raw string) (out string) {
-		var m seriesMetadata
-		var of bookMetadata
-		if err := errors.Join(json.Unmarshal([]byte(raw), &m), json.Unmarshal([]byte(raw), &of)); err != nil {
+		ofSeries, ofBook := &seriesEdit{Details: &series.Details{}}, &bookEdit{aBook: &aBook{Details: &book.Details{}}}
+		if err := errors.Join(json.Unmarshal([]byte(raw), &ofSeries.said), json.Unmarshal([]byte(raw), &ofBook.said)); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range append(m.propose(&Plugin{}, &series.Details{}, &writes{}), of.propose(&Plugin{}, &aBook{Details: &book.Details{}}, &bookWrites{})...) {
+		for _, f := range append(ofSeries.propose(&Plugin{}), ofBook.propose(&Plugin{})...) {
 			if f.Status == notProvided && f.Reason != nil {
 				out += " " + f.Field
 			}

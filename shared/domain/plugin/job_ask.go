@@ -152,7 +152,7 @@ func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, on
 		}
 		id, before = best.ExternalID, append(before, a)
 	}
-	out.done, err = r.applyBook(ctx, p, d, id, only, dry, before...)
+	out.done, err = r.apply(ctx, p, &bookEdit{aBook: d}, id, options{only, dry}, before...)
 	return out, foundAlready(err, id)
 }
 

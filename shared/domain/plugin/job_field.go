@@ -39,11 +39,11 @@ func groupOf(id string) *FieldGroup {
 
 // fieldsOf returns the names of all fields of a kind, series or book.
 func fieldsOf(kind string) (names []string) {
-	fields := (&seriesMetadata{}).propose(&Plugin{}, &series.Details{}, &writes{})
+	var e edit = &seriesEdit{Details: &series.Details{}}
 	if kind == "book" {
-		fields = (&bookMetadata{}).propose(&Plugin{}, &aBook{Details: &book.Details{}}, &bookWrites{})
+		e = &bookEdit{aBook: &aBook{Details: &book.Details{}}}
 	}
-	for _, f := range fields {
+	for _, f := range e.propose(&Plugin{}) {
 		names = append(names, f.Field)
 	}
 	return names

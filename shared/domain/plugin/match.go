@@ -211,11 +211,10 @@ func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, 
 		}
 		out.MatchedResult, before, id = best, append(before, asked), best.ExternalID
 	}
-	done, err = r.apply(ctx, p, d, id, only, dry, before...)
+	done, err = r.apply(ctx, p, &seriesEdit{Details: d}, id, options{only, dry}, before...)
 	if err != nil {
 		return nil, nil, foundAlready(err, id)
 	}
-	r.tellSeries(ctx, p, d, done)
 	out.Success, out.Message, out.AppliedFields, out.SkippedFields = true, done.Message, done.AppliedFields, done.SkippedFields
 	out.ExternalURL = outward(done.externalURL)
 	return out, done, nil

@@ -3,6 +3,7 @@ package plugin
 import (
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/book"
@@ -10,6 +11,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
+	"github.com/longbox/longbox/shared/platform/events"
 )
 
 // seriesMetadata is a plugin's metadata of a series.
@@ -27,12 +29,12 @@ type seriesMetadata struct {
 	ReadingDirection  *string  `json:"readingDirection"`
 }
 
-// writes collects what to write to a series.
-type writes struct {
-	body         series.MetadataBody
-	genres, tags []string // nil: unchanged
-	given        reference.Given
-	cover        string // URL
+// seriesEdit is an edit of a series.
+type seriesEdit struct {
+	*series.Details
+	shared
+	said seriesMetadata
+	body series.MetadataBody
 }
 
 // titles returns the usable alternate titles.
@@ -52,18 +54,17 @@ func (m *seriesMetadata) titles() []reference.TitleBody {
 	return g.Titles
 }
 
-// propose compares a series with a plugin's metadata. The write functions of the returned fields fill w.
-func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []FieldPreview {
-	all := &proposals{plugin: p, locks: d.Metadata.Locks}
-	now, body := &d.Metadata, &w.body
+func (e *seriesEdit) propose(p *Plugin) []FieldPreview {
+	all := &proposals{plugin: p, locks: e.Metadata.Locks}
+	now, m, body := &e.Metadata, &e.said, &e.body
 	all.text(field{"title", "title", "title"}, &now.Title, m.Title, 500, &body.Title)
-	m.proposeTitles(all, d, w)
+	e.proposeTitles(all)
 	addTo(all, field{"summary", "summary", "summary"}, now.Summary, prose(m.Summary), "", &body.Summary)
 	all.whole(field{"year", "year", "year"}, now.Year, m.Year, 1, 9999, &body.Year)
 	all.among(field{"status", "status", "status"}, now.Status, m.Status, []string{"ongoing", "ended", "hiatus", "abandoned", "unknown"}, &body.Status)
 	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
-	all.terms("genres", d.Genres, m.Genres, 200, &w.genres)
-	all.terms("tags", d.Tags, m.Tags, 500, &w.tags)
+	all.terms("genres", e.Genres, m.Genres, 200, &e.genres)
+	all.terms("tags", e.Tags, m.Tags, 500, &e.tags)
 	all.language(field{"language", "language", "language"}, now.Language, m.Language, &body.Language)
 	all.whole(field{"ageRating", "age_rating", "ageRating"}, now.AgeRating, m.AgeRating, 0, 99, &body.AgeRating)
 	all.among(field{"readingDirection", "reading_direction", "readingDirection"}, now.ReadingDirection, m.ReadingDirection,
@@ -73,21 +74,21 @@ func (m *seriesMetadata) propose(p *Plugin, d *series.Details, w *writes) []Fiel
 	people := m.people()
 	why := lost(len(m.Authors)+len(m.Artists), len(people))
 	all.add(field{"authors", "authors", "authorsJsonLock"}, authorsOf(now.Authors), people, why, func() { body.Authors = set(&people) })
-	all.services(&m.common, d.ExternalLinks, d.ExternalIDs, &w.given)
-	m.proposeRatings(all, d, w)
-	all.cover(m.CoverURL, &w.cover)
+	all.services(&m.common, e.ExternalLinks, e.ExternalIDs, &e.given)
+	e.proposeRatings(all)
+	all.cover(m.CoverURL, &e.cover)
 	return all.fields
 }
 
-func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *writes) {
-	known := map[string]bool{d.Metadata.Title: true}
+func (e *seriesEdit) proposeTitles(all *proposals) {
+	known := map[string]bool{e.Metadata.Title: true}
 	current := []string{}
-	for _, t := range d.AlternateTitles {
+	for _, t := range e.AlternateTitles {
 		known[t.Title], current = true, append(current, t.Title)
 	}
 	var fresh []reference.TitleBody
 	proposed := []string{}
-	for _, t := range m.titles() {
+	for _, t := range e.said.titles() {
 		proposed = append(proposed, t.Title)
 		if !known[t.Title] {
 			fresh = append(fresh, t)
@@ -96,16 +97,16 @@ func (m *seriesMetadata) proposeTitles(all *proposals, d *series.Details, w *wri
 	if len(fresh) == 0 {
 		proposed = current // titles are added, never removed
 	}
-	all.add(field{"alternateTitles", "title", "alternateTitles"}, current, proposed, "", func() { w.given.Titles = fresh })
+	all.add(field{"alternateTitles", "title", "alternateTitles"}, current, proposed, "", func() { e.given.Titles = fresh })
 }
 
-func (m *seriesMetadata) proposeRatings(all *proposals, d *series.Details, w *writes) {
-	ratings, current := m.ratings(all.plugin.Name), []reference.RatingBody{}
-	for _, r := range d.ExternalRatings {
+func (e *seriesEdit) proposeRatings(all *proposals) {
+	ratings, current := e.said.ratings(all.plugin.Name), []reference.RatingBody{}
+	for _, r := range e.ExternalRatings {
 		current = append(current, reference.RatingBody{SourceName: r.SourceName, Rating: r.Rating, VoteCount: r.VoteCount})
 	}
-	why := lost(len(m.ExternalRate), len(ratings))
-	all.add(field{"externalRatings", "ratings", ""}, current, within(ratings, current), why, func() { w.given.Ratings = ratings })
+	why := lost(len(e.said.ExternalRate), len(ratings))
+	all.add(field{"externalRatings", "ratings", ""}, current, within(ratings, current), why, func() { e.given.Ratings = ratings })
 }
 
 func authorsOf(list []book.Author) []book.AuthorBody {
@@ -116,26 +117,38 @@ func authorsOf(list []book.Author) []book.AuthorBody {
 	return out
 }
 
-// queue adds the writes of the fields to the batch, on condition that the series still has the same locks. picture is
-// its cover or nil.
-func (w *writes) queue(b *pgx.Batch, d *series.Details, plugin string, fields []string, picture []byte, renaming *int64, given *cover.Given) error {
-	if err := series.QueueFill(b, renaming, d.ID, lockedOf(d.Metadata.Locks), &w.body); err != nil {
+func (e *seriesEdit) kind() string { return "series" }
+
+func (e *seriesEdit) metadata() (any, *common) { return &e.said, &e.said.common }
+
+func (e *seriesEdit) queue(b *pgx.Batch, source string, fields []string) error {
+	e.renaming = new(int64)
+	if err := series.QueueFill(b, e.renaming, e.ID, lockedOf(e.Metadata.Locks), &e.body); err != nil {
 		return err
 	}
-	if w.genres != nil {
-		taxonomy.QueueReplaceOfSeries(b, "genre", d.ID, w.genres)
+	if e.genres != nil {
+		taxonomy.QueueReplaceOfSeries(b, "genre", e.ID, e.genres)
 	}
-	if w.tags != nil {
-		taxonomy.QueueReplaceOfSeries(b, "tag", d.ID, w.tags)
+	if e.tags != nil {
+		taxonomy.QueueReplaceOfSeries(b, "tag", e.ID, e.tags)
 	}
-	reference.QueueGivenSeries(b, d.ID, &w.given)
-	if picture != nil {
-		cover.QueueGivenSeries(b, given, d.ID, picture, sourcePrefix+plugin, !d.Metadata.Locks["cover"])
+	reference.QueueGivenSeries(b, e.ID, &e.given)
+	if e.picture != nil {
+		cover.QueueGivenSeries(b, &e.kept, e.ID, e.picture, source, !e.Metadata.Locks["cover"])
 	}
 	if slices.ContainsFunc(fields, func(f string) bool { return f != "cover" }) { // a new cover sets the time itself
-		b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", d.ID)
+		b.Queue("update series set updated_at = now() where tenant_id = app.tenant() and id = $1", e.ID)
 	}
 	return nil
+}
+
+func (e *seriesEdit) events(plugin uuid.UUID, fields []string) []events.Event {
+	at := events.Series{ID: e.ID, LibraryID: e.LibraryID}
+	out := []events.Event{events.SeriesMetadataUpdated(at, plugin, fields...), events.SeriesUpdated(at, fields...)}
+	if slices.Contains(fields, "cover") && !e.Metadata.Locks["cover"] {
+		out = append(out, events.CoverUpdated(events.SeriesEntity, e.ID, &e.LibraryID))
+	}
+	return out
 }
 
 // lockedOf returns the names of the locks that are set.
