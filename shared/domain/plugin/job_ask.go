@@ -11,7 +11,6 @@ import (
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
-	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -100,121 +99,121 @@ type answer struct {
 	why         string   // the reason if done is nil
 }
 
-// askAbout asks a plugin about an item and writes the fields in only, nil for all. A dry run writes nothing and does
-// not use the longer timeout of tasks.
-func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i *item, only []string, dry bool) (*answer, error) {
-	if kind == "book" {
-		return r.askAboutBook(ctx, plugin, i, only, dry)
-	}
-	p, d, sure, err := r.matchable(ctx, plugin, i.ID, !dry)
+// askAbout asks a plugin about an item and writes its metadata. A dry run does not use the longer timeout of tasks.
+func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i *item, o options) (*answer, error) {
+	m, err := r.matchable(ctx, plugin, kind, i, !o.dry)
 	if err != nil {
 		return nil, err
 	}
-	p.hurried = dry
-	out := &answer{seriesTitle: d.Metadata.Title}
+	m.plugin.hurried = o.dry
+	out := &answer{seriesTitle: m.series.Metadata.Title}
+	if m.book != nil {
+		out.bookTitle = &m.book.Title
+	}
 	if i.External == "" {
-		about, err := contextOf(d)
-		if err != nil {
-			return nil, err
-		}
-		if out.why, err = r.unwanted(ctx, p, d.LibraryID, about); err != nil || out.why != "" {
+		if out.why, err = r.unwanted(ctx, m); err != nil || out.why != "" {
 			return out, err
 		}
 	}
-	m, done, err := r.matchOnly(ctx, p, d, "", i.External, sure, only, dry)
+	if m.book != nil {
+		return out, r.askAboutBook(ctx, m, i.External, o, out)
+	}
+	matched, err := r.match(ctx, m, "", i.External, o)
 	if err != nil {
 		return out, err
 	}
-	out.done, out.why = done, m.Message
+	out.done, out.why = matched.done, matched.Message
 	return out, nil
 }
 
-func (r *Runner) askAboutBook(ctx context.Context, plugin uuid.UUID, i *item, only []string, dry bool) (*answer, error) {
-	p, d, s, sure, err := r.matchableBook(ctx, plugin, i, !dry)
-	if err != nil {
-		return nil, err
-	}
-	p.hurried = dry
-	out := &answer{seriesTitle: s.Metadata.Title, bookTitle: &d.Title}
-	id, before := i.External, []*asked(nil)
+// askAboutBook is match for a book; id is the plugin's id of the book, "" if it must be searched for.
+func (r *Runner) askAboutBook(ctx context.Context, m *matchable, id string, o options, out *answer) error {
+	var before []*asked
 	if id == "" {
-		about, err := contextOfBook(d, s)
-		if err != nil {
-			return nil, err
-		}
-		if out.why, err = r.unwanted(ctx, p, d.LibraryID, about); err != nil || out.why != "" {
-			return out, err
-		}
-		best, why, a := r.findBook(ctx, p, d, s, sure)
+		best, why, a := r.findBook(ctx, m)
 		if a.fault != nil || best == nil {
 			out.why = why
-			return out, r.errNoted(ctx, p, a)
+			return r.errNoted(ctx, m.plugin, a)
 		}
 		id, before = best.ExternalID, append(before, a)
 	}
-	out.done, err = r.apply(ctx, p, &bookEdit{aBook: d}, id, options{only, dry}, before...)
-	return out, foundAlready(err, id)
+	var err error
+	out.done, err = r.apply(ctx, m.plugin, &bookEdit{aBook: m.book}, id, o, before...)
+	return foundAlready(err, id)
 }
 
-// matchableBook is matchable for a book, and also returns its series.
-func (r *Runner) matchableBook(ctx context.Context, plugin uuid.UUID, i *item, patient bool) (p *runnable, d *aBook, s *series.Details, sure float64, err error) {
-	var b pgx.Batch
-	var threshold string
-	queueRunnable(&b, &p, plugin)
-	load := queueBookInSeries(&b, i)
-	setting.Value(&b, setting.MatchThreshold, &threshold)
-	seconds := queuePatience(&b)
-	if err := r.Database.Run(ctx, &b); err != nil {
-		return nil, nil, nil, 0, err
-	}
-	if d, s, err = load(); err != nil {
-		return nil, nil, nil, 0, err
-	}
-	if err := p.plugin().usable(); err != nil {
-		return nil, nil, nil, 0, err
-	}
-	if patient {
-		p.patient(*seconds)
-	}
-	return p, d, s, confidence(threshold), p.about("book", d.LibraryID)
+// subject is a series, or a book with its series.
+type subject struct {
+	series *series.Details
+	book   *aBook // nil for a series
 }
 
-// queueBookInSeries adds the selects of a book and its series to the batch.
-func queueBookInSeries(b *pgx.Batch, i *item) (load func() (*aBook, *series.Details, error)) {
+// queueSubject adds the selects of an item to the batch.
+func queueSubject(b *pgx.Batch, kind string, i *item) (load func() (subject, error)) {
+	if kind != "book" {
+		loadSeries := series.QueueDetails(b, i.ID)
+		return func() (s subject, err error) {
+			s.series, err = loadSeries()
+			return s, err
+		}
+	}
 	d := &aBook{}
 	loadBook, loadSeries := book.QueueDetails(b, i.ID, false), series.QueueDetails(b, i.SeriesID)
 	reference.QueueBook(b, &d.elsewhere, i.ID)
-	return func() (_ *aBook, s *series.Details, err error) {
+	return func() (s subject, err error) {
 		if d.Details, err = loadBook(); err != nil {
-			return nil, nil, err
+			return s, err
 		}
-		s, err = loadSeries()
-		return d, s, err
+		s.book = d
+		s.series, err = loadSeries()
+		return s, err
 	}
+}
+
+func (s *subject) kind() string {
+	if s.book != nil {
+		return "book"
+	}
+	return "series"
+}
+
+func (s *subject) library() uuid.UUID {
+	if s.book != nil {
+		return s.book.LibraryID
+	}
+	return s.series.LibraryID
+}
+
+// context returns the variables of templates and conditions.
+func (s *subject) context() (map[string]any, error) {
+	if s.book != nil {
+		return contextOfBook(s.book, s.series)
+	}
+	return contextOf(s.series)
 }
 
 // findBook is find for a book: by its ISBN, if it has one, its title and first author. A result without a score counts
 // as certain if it is the only one for an ISBN.
-func (r *Runner) findBook(ctx context.Context, p *runnable, d *aBook, s *series.Details, sure float64) (best *SearchResult, why string, a *asked) {
-	query := d.Title
-	if !strings.Contains(strings.ToLower(query), strings.ToLower(s.Metadata.Title)) { // for example "Volume 3"
-		query = s.Metadata.Title + " " + query
+func (r *Runner) findBook(ctx context.Context, m *matchable) (best *SearchResult, why string, a *asked) {
+	query, title := m.book.Title, m.series.Metadata.Title
+	if !strings.Contains(strings.ToLower(query), strings.ToLower(title)) { // for example "Volume 3"
+		query = title + " " + query
 	}
 	query = clip(query)
 	params, isbn := map[string]any{"query": query}, ""
-	if m := d.Metadata; m != nil {
-		if m.ISBNs != nil {
-			isbn, _, _ = strings.Cut(strings.Trim(*m.ISBNs, `[]"`), `"`) // the first of a JSON list
+	if now := m.book.Metadata; now != nil {
+		if now.ISBNs != nil {
+			isbn, _, _ = strings.Cut(strings.Trim(*now.ISBNs, `[]"`), `"`) // the first of a JSON list
 		}
-		if len(m.Authors) > 0 {
-			params["author"] = m.Authors[0].Name
+		if len(now.Authors) > 0 {
+			params["author"] = now.Authors[0].Name
 		}
-		if m.Year != nil {
-			params["year"] = *m.Year
+		if now.Year != nil {
+			params["year"] = *now.Year
 		}
 	}
 	if isbn != "" {
 		params["isbn"] = isbn
 	}
-	return r.search(ctx, p, "book", params, query, sure, func(_ *SearchResult, of int) bool { return isbn != "" && of == 1 })
+	return r.search(ctx, m, params, query, func(_ *SearchResult, of int) bool { return isbn != "" && of == 1 })
 }

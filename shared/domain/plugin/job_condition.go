@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/automatch"
-	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -55,23 +54,13 @@ func (r *Runner) wantedOf(ctx context.Context, kind string, of []item, condition
 
 // queueContext adds the selects of an item's context to the batch.
 func queueContext(b *pgx.Batch, kind string, i *item) (load func() (map[string]any, error)) {
-	if kind == "book" {
-		read := queueBookInSeries(b, i)
-		return func() (map[string]any, error) {
-			d, s, err := read()
-			if err != nil {
-				return nil, err
-			}
-			return contextOfBook(d, s)
-		}
-	}
-	read := series.QueueDetails(b, i.ID)
+	read := queueSubject(b, kind, i)
 	return func() (map[string]any, error) {
-		d, err := read()
+		s, err := read()
 		if err != nil {
 			return nil, err
 		}
-		return contextOf(d)
+		return s.context()
 	}
 }
 

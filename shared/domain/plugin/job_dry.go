@@ -157,7 +157,7 @@ func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config 
 				return nil
 			}
 			i := &sample[n]
-			a, err := r.askAbout(db.In(limited, &caller), plugin, i.kind, &i.item, config.fields(i.kind), true)
+			a, err := r.askAbout(db.In(limited, &caller), plugin, i.kind, &i.item, options{config.fields(i.kind), true})
 			deltas[n], err = i.delta(a, err)
 			return err
 		})

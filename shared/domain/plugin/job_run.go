@@ -185,7 +185,7 @@ func (w *refresh) work(ctx context.Context) error {
 		for _, i := range slices.Clone(w.at.Left) {
 			g.Go(func() error {
 				if w.goesOn(ctx) {
-					a, err := w.askAbout(asking, w.plugin.ID, w.kind(), &i, w.only, false)
+					a, err := w.askAbout(asking, w.plugin.ID, w.kind(), &i, options{only: w.only})
 					w.finish(ctx, asking, &i, a, err)
 				}
 				return nil

@@ -59,6 +59,8 @@ type Matched struct {
 	AppliedFields []string      `json:"appliedFields" nullable:"false"`
 	SkippedFields []Skipped     `json:"skippedFields" nullable:"false"`
 	ExternalURL   *string       `json:"externalUrl"`
+
+	done *Applied // nil if the plugin does not know the series
 }
 
 // Enqueued are the tasks that were started.
@@ -102,21 +104,22 @@ func confidence(stored string) float64 {
 }
 
 // find searches the plugin for a series; nil, and why, if no result is certain enough.
-func (r *Runner) find(ctx context.Context, p *runnable, query string, sure float64) (best *SearchResult, why string, a *asked) {
-	return r.search(ctx, p, "series", map[string]any{"query": query}, query, sure, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
+func (r *Runner) find(ctx context.Context, m *matchable, query string) (best *SearchResult, why string, a *asked) {
+	return r.search(ctx, m, map[string]any{"query": query}, query, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
 }
 
 // search is find for any kind and parameters. same decides, for a result without a score among that many, whether it is
 // the right one anyway.
-func (r *Runner) search(ctx context.Context, p *runnable, kind string, params map[string]any, query string, sure float64,
+func (r *Runner) search(ctx context.Context, m *matchable, params map[string]any, query string,
 	same func(f *SearchResult, of int) bool) (best *SearchResult, why string, a *asked) {
+	p := m.plugin
 	if p.SearchResultsLimit != nil {
 		params["limit"] = *p.SearchResultsLimit
 	}
 	var found struct {
 		Results []SearchResult `json:"results"`
 	}
-	a = r.ask(ctx, p, "metadata/"+kind+"/search", params, &found)
+	a = r.ask(ctx, p, "metadata/"+m.kind()+"/search", params, &found)
 	if a.fault != nil && a.fault.RPC == notFound { // same as no results
 		a.fault = nil
 	}
@@ -139,9 +142,9 @@ func (r *Runner) search(ctx context.Context, p *runnable, kind string, params ma
 		return nil, "", a
 	case best == nil:
 		return nil, fmt.Sprintf("%s finds nothing for %q", p.DisplayName, query), a
-	case score < sure:
+	case score < m.sure:
 		return nil, fmt.Sprintf("%s finds no certain match for %q: the best is %q with %.2f; at least %.2f is needed", p.DisplayName, query,
-			clip(cut.Storable(best.Title)), score, sure), a
+			clip(cut.Storable(best.Title)), score, m.sure), a
 	}
 	return best, "", a
 }
@@ -179,14 +182,8 @@ func known(p *Plugin, d *series.Details) string {
 
 // match finds a series at the plugin and writes its metadata. query may be empty, and so may id, the plugin's id of the
 // series.
-func (r *Runner) match(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64) (*Matched, error) {
-	out, _, err := r.matchOnly(ctx, p, d, query, id, sure, nil, false)
-	return out, err
-}
-
-// matchOnly is match for some fields, nil for all; a dry run writes nothing. done is nil if the plugin does not know
-// the series.
-func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, query, id string, sure float64, only []string, dry bool) (_ *Matched, done *Applied, err error) {
+func (r *Runner) match(ctx context.Context, m *matchable, query, id string, o options) (*Matched, error) {
+	p, d := m.plugin, m.series
 	out := &Matched{AppliedFields: []string{}, SkippedFields: []Skipped{}}
 	var before []*asked
 	if query == "" && id == "" {
@@ -196,28 +193,28 @@ func (r *Runner) matchOnly(ctx context.Context, p *runnable, d *series.Details, 
 		if query == "" {
 			t, err := p.title(d)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			query = t.SearchTitle
 		}
 		if query == "" {
 			out.Message = "There is nothing to search for: the plugin's searchQueryTemplate and rules produce an empty text for this series"
-			return out, nil, nil
+			return out, nil
 		}
-		best, why, asked := r.find(ctx, p, query, sure)
+		best, why, asked := r.find(ctx, m, query)
 		if asked.fault != nil || best == nil {
 			out.Message = why
-			return out, nil, r.errNoted(ctx, p, asked)
+			return out, r.errNoted(ctx, p, asked)
 		}
 		out.MatchedResult, before, id = best, append(before, asked), best.ExternalID
 	}
-	done, err = r.apply(ctx, p, &seriesEdit{Details: d}, id, options{only, dry}, before...)
+	done, err := r.apply(ctx, p, &seriesEdit{Details: d}, id, o, before...)
 	if err != nil {
-		return nil, nil, foundAlready(err, id)
+		return nil, foundAlready(err, id)
 	}
 	out.Success, out.Message, out.AppliedFields, out.SkippedFields = true, done.Message, done.AppliedFields, done.SkippedFields
-	out.ExternalURL = outward(done.externalURL)
-	return out, done, nil
+	out.ExternalURL, out.done = outward(done.externalURL), done
+	return out, nil
 }
 
 // foundAlready adds the id that was found to a rate-limit error, so that the retry need not search again.
@@ -237,7 +234,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			httpapi.IDInput
 			Body MatchBody
 		}) (*Matched, error) {
-			p, d, sure, err := s.matchable(ctx, in.Body.PluginID, in.ID, false)
+			m, err := s.matchable(ctx, in.Body.PluginID, "series", &item{ID: in.ID}, false)
 			if err != nil {
 				return nil, err
 			}
@@ -245,7 +242,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			if in.Body.Query != nil {
 				query = clip(cut.Storable(*in.Body.Query))
 			}
-			return s.match(ctx, p, d, query, "", sure)
+			return s.match(ctx, m, query, "", options{})
 		})
 	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that matches a series with a plugin"),
 		func(ctx context.Context, in *struct {
@@ -276,27 +273,41 @@ func (s *service) matchRoutes(a *httpapi.API) {
 	})
 }
 
-// matchable is subject plus the minimum score; patient gives the plugin the timeout of a task.
-func (r *Runner) matchable(ctx context.Context, plugin, id uuid.UUID, patient bool) (p *runnable, d *series.Details, sure float64, err error) {
+// matchable is a series or book to match with a plugin.
+type matchable struct {
+	subject
+	plugin *runnable
+	sure   float64 // minimum score
+}
+
+// matchable reads a plugin and an item, and checks that the plugin is for the item; patient gives the plugin the
+// timeout of a task.
+func (r *Runner) matchable(ctx context.Context, plugin uuid.UUID, kind string, i *item, patient bool) (*matchable, error) {
 	var b pgx.Batch
-	var stored string
-	queueRunnable(&b, &p, plugin)
-	load := series.QueueDetails(&b, id)
-	setting.Value(&b, setting.MatchThreshold, &stored)
+	var m matchable
+	var threshold string
+	queueRunnable(&b, &m.plugin, plugin)
+	load := queueSubject(&b, kind, i)
+	setting.Value(&b, setting.MatchThreshold, &threshold)
 	seconds := queuePatience(&b)
-	if err := r.Database.Run(ctx, &b); err != nil {
-		return nil, nil, 0, err
+	err := r.Database.Run(ctx, &b)
+	if err != nil {
+		return nil, err
 	}
-	if d, err = load(); err != nil {
-		return nil, nil, 0, err
+	if m.subject, err = load(); err != nil {
+		return nil, err
 	}
-	if err := p.plugin().usable(); err != nil {
-		return nil, nil, 0, err
+	if err := m.plugin.plugin().usable(); err != nil {
+		return nil, err
+	}
+	if err := m.plugin.about(kind, m.library()); err != nil {
+		return nil, err
 	}
 	if patient {
-		p.patient(*seconds)
+		m.plugin.patient(*seconds)
 	}
-	return p, d, confidence(stored), p.about("series", d.LibraryID)
+	m.sure = confidence(threshold)
+	return &m, nil
 }
 
 // queuePatience reads the timeout in seconds of plugin requests in tasks.
@@ -415,18 +426,14 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 // matchByTask is match under the conditions of the library and the plugin; found is the plugin's id of the series, ""
 // if unknown.
 func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found string) (any, error) {
-	p, d, sure, err := r.matchable(ctx, plugin, id, true)
+	m, err := r.matchable(ctx, plugin, "series", &item{ID: id}, true)
 	if err != nil {
 		return nil, err
 	}
-	about, err := contextOf(d)
-	if err != nil {
-		return nil, err
-	}
-	if no, err := r.unwanted(ctx, p, d.LibraryID, about); err != nil || no != "" {
+	if no, err := r.unwanted(ctx, m); err != nil || no != "" {
 		return Outcome{Message: no, Applied: []string{}}, err
 	}
-	out, err := r.match(ctx, p, d, "", found, sure)
+	out, err := r.match(ctx, m, "", found, options{})
 	if err != nil {
 		return nil, err
 	}
@@ -435,17 +442,21 @@ func (r *Runner) matchByTask(ctx context.Context, plugin, id uuid.UUID, found st
 
 // unwanted returns which condition of its library or of the plugin excludes a series or book from matching by tasks, ""
 // if none does.
-func (r *Runner) unwanted(ctx context.Context, p *runnable, library uuid.UUID, about map[string]any) (string, error) {
+func (r *Runner) unwanted(ctx context.Context, m *matchable) (string, error) {
+	about, err := m.context()
+	if err != nil {
+		return "", err
+	}
 	of, err := db.Get[struct {
 		Conditions json.RawMessage `db:"auto_match_conditions"`
-	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", library)
+	}](ctx, r.Database, "select auto_match_conditions from library where tenant_id = app.tenant() and id = $1", m.library())
 	if err != nil {
 		return "", err
 	}
 	if of == nil {
 		return "", fault.Missing("Library")
 	}
-	no, err := failed(about, of.Conditions, p.AutoMatchConditions)
+	no, err := failed(about, of.Conditions, m.plugin.AutoMatchConditions)
 	if err != nil || no == nil {
 		return "", err
 	}
