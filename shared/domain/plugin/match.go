@@ -152,19 +152,19 @@ func (r *Runner) search(ctx context.Context, m *matchable, params map[string]any
 // shown removes unusable values from the result.
 func (r *SearchResult) shown() *SearchResult {
 	r.CoverURL = outward(r.CoverURL)
-	for _, n := range []**float64{&r.Year, r.bookCount()} {
-		if n != nil && *n != nil && **n != math.Trunc(**n) {
-			*n = nil
-		}
+	r.Year = integer(r.Year)
+	if r.Preview != nil {
+		r.Preview.BookCount = integer(r.Preview.BookCount)
 	}
 	return r
 }
 
-func (r *SearchResult) bookCount() **float64 {
-	if r.Preview == nil {
+// integer returns n if it is one, else nil.
+func integer(n *float64) *float64 {
+	if n == nil || *n != math.Trunc(*n) {
 		return nil
 	}
-	return &r.Preview.BookCount
+	return n
 }
 
 // known returns the plugin's id of a series if it is stored, "" if it must be searched for.
@@ -251,7 +251,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 				PluginID uuid.UUID `json:"pluginId" format:"uuid"`
 			}
 		}) (*Enqueued, error) {
-			return s.enqueue(ctx, in.Body.PluginID, "Series", "s.id = $2", in.ID)
+			return s.enqueue(ctx, in.Body.PluginID, oneSeries(in.ID))
 		})
 	httpapi.Register(a, op("/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that match several series with a plugin"),
 		func(ctx context.Context, in *struct {
@@ -260,7 +260,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" minItems:"1" maxItems:"1000"`
 			}
 		}) (*Enqueued, error) {
-			return s.enqueue(ctx, in.Body.PluginID, "", "s.id = any($2)", in.Body.SeriesIDs)
+			return s.enqueue(ctx, in.Body.PluginID, severalSeries(in.Body.SeriesIDs))
 		})
 	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that match every series of a library with a plugin")
 	httpapi.Register(a, whole, func(ctx context.Context, in *struct {
@@ -269,7 +269,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			PluginID uuid.UUID `json:"pluginId" format:"uuid"`
 		}
 	}) (*Enqueued, error) {
-		return s.enqueue(ctx, in.Body.PluginID, "Library", "s.library_id = $2", in.ID)
+		return s.enqueue(ctx, in.Body.PluginID, wholeLibrary(in.ID))
 	})
 }
 
@@ -330,22 +330,38 @@ type params struct {
 	PluginID uuid.UUID `json:"pluginId"`
 }
 
-// enqueue starts a task for every series that matches a condition ($2) and that the plugin is for, unless one is
-// pending and not put off. what ("Series" or "Library") is what arg must name, else the error is NotFound; "" checks
-// nothing. as changes the tasks.
-func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition string, arg any, as ...func(*task.Spec)) (*Enqueued, error) {
+// selection selects series to match.
+type selection struct {
+	condition string // SQL for series s and arg, $2
+	arg       any
+	what      string // what arg must name, else the error is NotFound; "": it may name nothing
+	library   string // SQL for the library of arg, $1
+}
+
+func oneSeries(id uuid.UUID) selection {
+	return selection{"s.id = $2", id, "Series", "select library_id from series where tenant_id = app.tenant() and id = $1"}
+}
+
+func severalSeries(ids []uuid.UUID) selection {
+	return selection{condition: "s.id = any($2)", arg: ids}
+}
+
+func wholeLibrary(id uuid.UUID) selection {
+	return selection{"s.library_id = $2", id, "Library", "select id from library where tenant_id = app.tenant() and id = $1"}
+}
+
+// enqueue starts a task for every selected series that the plugin is for, unless one is pending and not put off. as
+// changes the tasks.
+func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, of selection, as ...func(*task.Spec)) (*Enqueued, error) {
 	var b pgx.Batch
 	var p *Plugin
 	var n int64
-	var at *uuid.UUID // library of the series, if there is only one
+	var at *uuid.UUID // library of the selection, if there is only one
 	out := &Enqueued{}
 	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
 	db.NoStatementTimeout(&b) // adding thousands of tasks takes long
-	switch what {
-	case "Library":
-		db.Value(&b, &at, "select id from library where tenant_id = app.tenant() and id = $1", arg)
-	case "Series":
-		db.Value(&b, &at, "select library_id from series where tenant_id = app.tenant() and id = $1", arg)
+	if of.what != "" {
+		db.Value(&b, &at, of.library, of.arg)
 	}
 	key := "plugin_auto_match:" + plugin.String() + ":"
 	spec := task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: key}
@@ -357,16 +373,17 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, what, condition
 	if err := task.AddEach(&b, spec, &n, `
 		select s.library_id, s.id as series_id, null::uuid as book_id, '{}'::jsonb as params from series s join plugin p on p.tenant_id = s.tenant_id and p.id = $1
 		where s.tenant_id = app.tenant() and p.enabled and app.asks_series(p) and (p.library_ids = '{}' or s.library_id = any(p.library_ids))
-		  and not exists (select from task t where `+waits+" and t.params ->> 'pluginId' = p.id::text) and "+condition+" order by s.id", plugin, arg, spec.At); err != nil {
+		  and not exists (select from task t where `+waits+" and t.params ->> 'pluginId' = p.id::text) and "+of.condition+" order by s.id",
+		plugin, of.arg, spec.At); err != nil {
 		return nil, err
 	}
 	db.Values(&b, &out.TaskIDs, "select t.id from task t join series s on s.tenant_id = t.tenant_id and "+waits+
-		" where t.params ->> 'pluginId' = $1::uuid::text and "+condition+" order by t.id limit 500", plugin, arg, spec.At)
+		" where t.params ->> 'pluginId' = $1::uuid::text and "+of.condition+" order by t.id limit 500", plugin, of.arg, spec.At)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if at == nil && what != "" {
-		return nil, fault.Missing(what)
+	if at == nil && of.what != "" {
+		return nil, fault.Missing(of.what)
 	}
 	if err := p.usable(); err != nil {
 		return nil, err

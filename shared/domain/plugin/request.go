@@ -34,5 +34,5 @@ func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, pr
 // the task. NotFound if there is no such plugin or series.
 func StartMatch(ctx context.Context, d *db.DB, added task.Added, plugin, series uuid.UUID, as func(*task.Spec)) (*Enqueued, error) {
 	s := &service{&Runner{Database: d, Added: added}}
-	return s.enqueue(ctx, plugin, "Series", "s.id = $2", series, as)
+	return s.enqueue(ctx, plugin, oneSeries(series), as)
 }
