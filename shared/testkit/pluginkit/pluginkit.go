@@ -103,13 +103,16 @@ type failure struct {
 
 type object = map[string]any
 
+// request holds the parameters of requests.
+type request struct {
+	Query, Title, ExternalID, Path, ISBN string
+	Limit                                *int
+}
+
 // answer answers a request by its method, with the series 1 and 2 and the book 1.
 func (p *plugin) answer(m message, args []string) (any, *failure) {
 	p.count++
-	var in struct {
-		Query, Title, ExternalID, Path, ISBN string
-		Limit                                *int
-	}
+	var in request
 	if len(m.Params) > 0 {
 		if err := json.Unmarshal(m.Params, &in); err != nil {
 			return nil, &failure{Code: -32602, Message: err.Error()}
@@ -118,93 +121,104 @@ func (p *plugin) answer(m message, args []string) (any, *failure) {
 	switch m.Method {
 	case "initialize":
 		p.init = m.Params
-		if len(args) > 0 && args[0] == "newer" {
-			return object{"name": "test", "version": "1.0.0", "protocolVersion": "2.0", "capabilities": object{}}, nil
-		}
-		if len(args) > 0 && args[0] == "mistyped" {
-			m := manifest()
-			m["author"] = object{"name": "npm"}
-			return m, nil
-		}
-		if len(args) > 0 && args[0] == "strange" {
-			m := manifest()
-			m["description"], m["author"] = "a\x00b", json.RawMessage(`"\ud83d"`)
-			return m, nil
-		}
-		if len(args) > 0 && args[0] == "nothing" {
-			return object{}, nil
-		}
-		if len(args) > 0 && args[0] == "personal" {
-			return personalManifest(args[1:]), nil
-		}
-		if len(args) > 0 && args[0] == "releases" {
-			return p.releaseManifest(), nil
-		}
-		return manifest(), nil
+		return p.initialize(args), nil
 	case "ping":
 		return "pong", nil
 	case "shutdown":
 		return nil, nil
 	case "metadata/series/search", "metadata/book/search":
-		if strings.Contains(in.Query+in.ISBN, "nothing") {
-			return object{"results": []any{}}, nil
-		}
-		if strings.Contains(in.Query, "not there") {
-			return nil, &failure{Code: -32002, Message: "not found"}
-		}
-		if strings.Contains(in.Query, "slow down") {
-			return nil, &failure{Code: -32001, Message: "too many requests", Data: object{"retryAfterSeconds": 7}}
-		}
-		if in.ISBN == "9780306406157" {
-			return object{"results": []any{object{"externalId": "1", "title": "The Given Book"}}}, nil
-		}
-		out := []any{hit("1", in.Query, 0.9), hit("2", "Another", 0.4)}
-		if in.Limit != nil {
-			out = out[:min(*in.Limit, len(out))]
-		}
-		return object{"results": out, "nextCursor": "more"}, nil
+		return search(&in)
 	case "metadata/series/match", "metadata/book/match":
 		if strings.Contains(in.Title, "nothing") {
 			return object{"match": nil, "confidence": 0}, nil
 		}
 		return object{"match": hit("1", in.Title, 0.95), "confidence": 0.95}, nil
 	case "metadata/series/get":
-		if s, ok := series[in.ExternalID]; ok {
-			return s, nil
-		}
-		switch in.ExternalID {
-		case "null":
-			return nil, nil
-		case "secret":
-			key := os.Getenv("API_KEY") + p.configured("apiKey")
-			return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + key +
-				"&again=" + url.QueryEscape(key) + " answers 500\x00" + strings.Repeat("!", 5000)}
-		case "delivered":
-			return nil, &failure{Code: -32004, Message: "environment: " + os.Getenv("API_KEY") + " initialize: " + p.credential("api-key")}
-		case "mistyped":
-			return json.RawMessage(`{"title": 1` + strings.Repeat("1", 5000) + `}`), nil
-		}
-		return nil, &failure{Code: -32002, Message: "no series has the id " + in.ExternalID}
+		return p.series(in.ExternalID)
 	case "metadata/book/get":
-		if in.ExternalID == "1" {
-			return book, nil
-		}
-		if at, ok := strings.CutPrefix(in.ExternalID, "released:"); ok {
-			return object{"externalId": in.ExternalID, "releaseDate": at}, nil
-		}
-		if in.ExternalID == "2" {
-			return object{"externalId": "2", "authors": []any{object{"name": "A. Author", "role": "author"}, object{"name": "W. Riter", "role": "writer"},
-				object{"name": "C. Over", "role": "cover artist"}}, "translator": "T. Lator"}, nil
-		}
-		return nil, &failure{Code: -32002, Message: "no book has the id " + in.ExternalID}
-	}
-	if m.Method == "releases/poll" {
+		return bookOf(in.ExternalID)
+	case "releases/poll":
 		return p.poll(m.Params)
 	}
 	if out, f, ok := p.personal(m); ok {
 		return out, f
 	}
 	return p.odd(m, in.Path)
+}
+
+// initialize returns the manifest that the arguments ask for.
+func (p *plugin) initialize(args []string) any {
+	if len(args) == 0 {
+		return manifest()
+	}
+	switch m := manifest(); args[0] {
+	case "newer":
+		return object{"name": "test", "version": "1.0.0", "protocolVersion": "2.0", "capabilities": object{}}
+	case "mistyped":
+		m["author"] = object{"name": "npm"}
+		return m
+	case "strange":
+		m["description"], m["author"] = "a\x00b", json.RawMessage(`"\ud83d"`)
+		return m
+	case "nothing":
+		return object{}
+	case "personal":
+		return personalManifest(args[1:])
+	case "releases":
+		return p.releaseManifest()
+	default:
+		return m
+	}
+}
+
+func search(in *request) (any, *failure) {
+	switch {
+	case strings.Contains(in.Query+in.ISBN, "nothing"):
+		return object{"results": []any{}}, nil
+	case strings.Contains(in.Query, "not there"):
+		return nil, &failure{Code: -32002, Message: "not found"}
+	case strings.Contains(in.Query, "slow down"):
+		return nil, &failure{Code: -32001, Message: "too many requests", Data: object{"retryAfterSeconds": 7}}
+	case in.ISBN == "9780306406157":
+		return object{"results": []any{object{"externalId": "1", "title": "The Given Book"}}}, nil
+	}
+	out := []any{hit("1", in.Query, 0.9), hit("2", "Another", 0.4)}
+	if in.Limit != nil {
+		out = out[:min(*in.Limit, len(out))]
+	}
+	return object{"results": out, "nextCursor": "more"}, nil
+}
+
+func (p *plugin) series(id string) (any, *failure) {
+	if s, ok := series[id]; ok {
+		return s, nil
+	}
+	switch id {
+	case "null":
+		return nil, nil
+	case "secret":
+		key := os.Getenv("API_KEY") + p.configured("apiKey")
+		return nil, &failure{Code: -32004, Message: "https://example.org/?key=" + key +
+			"&again=" + url.QueryEscape(key) + " answers 500\x00" + strings.Repeat("!", 5000)}
+	case "delivered":
+		return nil, &failure{Code: -32004, Message: "environment: " + os.Getenv("API_KEY") + " initialize: " + p.credential("api-key")}
+	case "mistyped":
+		return json.RawMessage(`{"title": 1` + strings.Repeat("1", 5000) + `}`), nil
+	}
+	return nil, &failure{Code: -32002, Message: "no series has the id " + id}
+}
+
+func bookOf(id string) (any, *failure) {
+	switch at, released := strings.CutPrefix(id, "released:"); {
+	case id == "1":
+		return book, nil
+	case released:
+		return object{"externalId": id, "releaseDate": at}, nil
+	case id == "2":
+		return object{"externalId": "2", "authors": []any{object{"name": "A. Author", "role": "author"}, object{"name": "W. Riter", "role": "writer"},
+			object{"name": "C. Over", "role": "cover artist"}}, "translator": "T. Lator"}, nil
+	}
+	return nil, &failure{Code: -32002, Message: "no book has the id " + id}
 }
 
 // configured returns a text of the plugin's config.
