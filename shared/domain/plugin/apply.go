@@ -54,12 +54,26 @@ type Summary struct {
 	NotProvided  int `json:"notProvided"`
 }
 
+func (s *Summary) count(status string) {
+	switch status {
+	case willApply:
+		s.WillApply++
+	case locked:
+		s.Locked++
+	case noPermission:
+		s.NoPermission++
+	case unchanged:
+		s.Unchanged++
+	case notProvided:
+		s.NotProvided++
+	}
+}
+
 // previewed builds a Preview from fields.
 func previewed(p *Plugin, m *common, fields []FieldPreview) *Preview {
 	out := &Preview{PluginID: p.ID, PluginName: p.Name, ExternalID: m.ExternalID, ExternalURL: outward(m.ExternalURL), Fields: fields}
 	for _, f := range fields {
-		*map[string]*int{willApply: &out.Summary.WillApply, locked: &out.Summary.Locked, noPermission: &out.Summary.NoPermission,
-			unchanged: &out.Summary.Unchanged, notProvided: &out.Summary.NotProvided}[f.Status]++
+		out.Summary.count(f.Status)
 	}
 	return out
 }
@@ -219,7 +233,8 @@ func (r *Runner) seriesEdit(ctx context.Context, plugin, id uuid.UUID) (*runnabl
 
 func (s *service) seriesRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/series/{id}/metadata", Tag: "Plugins"}.For(auth.SeriesWrite)
-	s.previewRoute(a, op("POST", "/preview", "previewSeriesMetadata", "Preview the metadata of a plugin for a series, with the effect on each field"), s.seriesEdit)
+	s.previewRoute(a, op("POST", "/preview", "previewSeriesMetadata",
+		"Preview the metadata of a plugin for a series, with the effect on each field"), s.seriesEdit)
 	s.applyRoute(a, op("POST", "/apply", "applySeriesMetadata",
 		"Apply the metadata of a plugin to a series; fields that are locked or that the plugin may not write are skipped"), s.seriesEdit)
 	search := op("GET", "/search-title", "getSeriesSearchTitle", "Get the search text that a plugin would receive for a series")

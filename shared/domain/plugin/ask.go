@@ -212,7 +212,8 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 			return out
 		}
 	}
-	if call.Known = p.releases; p.mine != nil {
+	call.Known = p.releases
+	if p.mine != nil {
 		call.Known = p.mine.known()
 	}
 	answer, err := r.Client.Ask(ctx, call)
@@ -255,7 +256,8 @@ func (r *Runner) redacted(ctx context.Context, p *runnable, f *plug.Fault, secre
 		}
 	}
 	whole := cut.Storable(out.Message)
-	if out.Message = cut.Chars(whole, 1000); out.Message != whole {
+	out.Message = cut.Chars(whole, 1000)
+	if out.Message != whole {
 		out.Message += "…"
 	}
 	return &out

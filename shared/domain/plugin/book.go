@@ -278,7 +278,8 @@ func (r *Runner) bookEdit(ctx context.Context, plugin, id uuid.UUID) (*runnable,
 
 func (s *service) bookRoutes(a *httpapi.API) {
 	op := httpapi.Group{Path: "/api/v1/books/{id}/metadata", Tag: "Plugins"}.For(auth.BooksWrite)
-	s.previewRoute(a, op("POST", "/preview", "previewBookMetadata", "Preview the metadata of a plugin for a book, with the effect on each field"), s.bookEdit)
+	s.previewRoute(a, op("POST", "/preview", "previewBookMetadata",
+		"Preview the metadata of a plugin for a book, with the effect on each field"), s.bookEdit)
 	s.applyRoute(a, op("POST", "/apply", "applyBookMetadata",
 		"Apply the metadata of a plugin to a book; fields that are locked or that the plugin may not write are skipped"), s.bookEdit)
 }

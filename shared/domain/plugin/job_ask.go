@@ -126,7 +126,7 @@ func (r *Runner) askAbout(ctx context.Context, plugin uuid.UUID, kind string, i 
 	return out, nil
 }
 
-// askAboutBook is match for a book; id is the plugin's id of the book, "" if it must be searched for.
+// askAboutBook is match for a book, into out; id is the plugin's id of the book, "" if it must be searched for.
 func (r *Runner) askAboutBook(ctx context.Context, m *matchable, id string, o options, out *answer) error {
 	var before []*asked
 	if id == "" {

@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,16 +143,10 @@ func (s *service) userPlugins(ctx context.Context) (*UserPlugins, error) {
 	}
 	out := &UserPlugins{Enabled: []UserPlugin{}, Available: []Available{}}
 	for _, p := range all {
-		at := -1
-		for i := range own {
-			if own[i].PluginID == p.ID {
-				at = i
-			}
-		}
-		if at < 0 {
-			out.Available = append(out.Available, p.available())
-		} else {
+		if at := slices.IndexFunc(own, func(m mine) bool { return m.PluginID == p.ID }); at >= 0 {
 			out.Enabled = append(out.Enabled, *p.forUser(&own[at]))
+		} else {
+			out.Available = append(out.Available, p.available())
 		}
 	}
 	return out, nil

@@ -42,21 +42,24 @@ const ofSeries = `select b.series_id, b.id, b.volume::double precision as volume
 	from book b left join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id
 	where b.tenant_id = app.tenant() and b.series_id = any($1) and b.deleted_at is null order by b.series_id, b.number, b.title_sort, b.id`
 
+// nextRead is SQL for the series with progress of the user and an id from the sources $1, of at most $3 ids after $2.
+const nextRead = `with mine as materialized (
+	  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
+	  where q.tenant_id = app.tenant() and q.account_id = app.account()),
+	called as materialized (
+	  select distinct on (m.series_id) m.series_id, e.external_id
+	  from mine m join external_id e on e.tenant_id = app.tenant() and e.series_id = m.series_id and e.source = any($1)
+	  order by m.series_id, array_position($1, e.source)),
+	next as (select distinct external_id collate "C" as external_id from called where external_id collate "C" > $2 order by 1 limit $3)
+	select c.series_id, c.external_id, s.title, s.status, s.total_volume_count::double precision as total_volume_count, s.total_chapter_count,
+	  r.rating::double precision as rating, r.notes
+	from next n join called c on c.external_id = n.external_id join series s on s.tenant_id = app.tenant() and s.id = c.series_id
+	left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = c.series_id order by n.external_id, c.series_id`
+
 // push sends the next series with progress to the service, and reports whether there are more. Several series with the
 // same id, such as editions, are one entry.
 func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
-	some, err := db.List[readSeries](ctx, r.Database, `with mine as materialized (
-		  select distinct b.series_id from progress q join book b on b.tenant_id = q.tenant_id and b.id = q.book_id and b.deleted_at is null
-		  where q.tenant_id = app.tenant() and q.account_id = app.account()),
-		called as materialized (
-		  select distinct on (m.series_id) m.series_id, e.external_id from mine m join external_id e on e.tenant_id = app.tenant() and e.series_id = m.series_id and e.source = any($1)
-		  order by m.series_id, array_position($1, e.source)),
-		next as (select distinct external_id collate "C" as external_id from called where external_id collate "C" > $2 order by 1 limit $3)
-		select c.series_id, c.external_id, s.title, s.status, s.total_volume_count::double precision as total_volume_count, s.total_chapter_count,
-		  r.rating::double precision as rating, r.notes
-		from next n join called c on c.external_id = n.external_id join series s on s.tenant_id = app.tenant() and s.id = c.series_id
-		left join series_rating r on r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = c.series_id order by n.external_id, c.series_id`,
-		p.sources(), at.After, partSize)
+	some, err := db.List[readSeries](ctx, r.Database, nextRead, p.sources(), at.After, partSize)
 	if err != nil || len(some) == 0 {
 		return false, err
 	}
@@ -90,26 +93,35 @@ func (r *Runner) push(ctx context.Context, p *runnable, host hostConfig, at *syn
 		}
 		entries, size = append(entries, data), size+len(data)
 	}
-	if len(entries) > 0 {
-		var told struct {
-			Success []struct{ Status string }
-			Failed  []struct{ ExternalID string }
-		}
-		asked := r.ask(ctx, p, "sync/pushProgress", map[string]any{"entries": entries}, &told)
-		if err := r.outcome(ctx, p, asked); err != nil {
-			return false, err
-		}
-		for _, s := range told.Success {
-			if s.Status == "failed" {
-				at.Result.PushFailures++
-			} else {
-				at.Result.Pushed++
-			}
-		}
-		at.Result.PushFailures += len(told.Failed)
+	if err := r.send(ctx, p, entries, &at.Result); err != nil {
+		return false, err
 	}
 	at.After = last
 	return more || groups == partSize, nil
+}
+
+// send sends entries to the service, and counts the accepted and the failed ones.
+func (r *Runner) send(ctx context.Context, p *runnable, entries []json.RawMessage, out *SyncResult) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	var told struct {
+		Success []struct{ Status string }
+		Failed  []struct{ ExternalID string }
+	}
+	asked := r.ask(ctx, p, "sync/pushProgress", map[string]any{"entries": entries}, &told)
+	if err := r.outcome(ctx, p, asked); err != nil {
+		return err
+	}
+	for _, s := range told.Success {
+		if s.Status == "failed" {
+			out.PushFailures++
+		} else {
+			out.Pushed++
+		}
+	}
+	out.PushFailures += len(told.Failed)
+	return nil
 }
 
 // booksOf returns the books of the given series, by series.
@@ -158,7 +170,8 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if !told.HasMore || told.NextCursor == nil || *told.NextCursor == "" || *told.NextCursor == at.Cursor {
 		return false, nil
 	}
-	if at.Cursor = cut.Storable(*told.NextCursor); at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
+	at.Cursor = cut.Storable(*told.NextCursor)
+	if at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
 		at.Result.PullIncomplete = true
 		return false, nil
 	}
@@ -179,7 +192,8 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	for i := range entries {
 		e := &entries[i]
 		e.ExternalID, e.Title = cut.Storable(e.ExternalID), naming.Normalize(clip(cut.Storable(e.Title)))
-		if ids = append(ids, e.ExternalID); host.SearchFallback && e.Title != "" {
+		ids = append(ids, e.ExternalID)
+		if host.SearchFallback && e.Title != "" {
 			titles = append(titles, e.Title)
 		}
 	}
@@ -196,15 +210,13 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 		return err
 	}
 	called, titled := map[string]uuid.UUID{}, map[string]uuid.UUID{}
-	alike := map[string][]uuid.UUID{}
+	h := heard{alike: map[string][]uuid.UUID{}, about: map[uuid.UUID]*heardEntry{}}
 	for _, s := range byID {
-		called[s.Called], alike[s.Called] = s.ID, append(alike[s.Called], s.ID)
+		called[s.Called], h.alike[s.Called] = s.ID, append(h.alike[s.Called], s.ID)
 	}
 	for _, s := range byTitle {
 		titled[s.Called] = s.ID
 	}
-	about := map[uuid.UUID]*heardEntry{}
-	var series []uuid.UUID
 	for i := range entries {
 		id, ok := called[entries[i].ExternalID]
 		if !ok && host.SearchFallback {
@@ -213,23 +225,30 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 		if !ok {
 			continue
 		}
-		if out.Matched++; about[id] == nil {
-			series = append(series, id)
+		out.Matched++
+		if h.about[id] == nil {
+			h.series = append(h.series, id)
 		}
-		about[id] = &entries[i]
+		h.about[id] = &entries[i]
 	}
-	if len(series) == 0 {
+	if len(h.series) == 0 {
 		return nil
 	}
-	return r.mark(ctx, p, host, series, alike, about, at)
+	return r.mark(ctx, p, host, &h, at)
 }
 
-// mark marks books as read by the entries of their series, and rates series that the user has not rated; alike are the
-// series with the same id at the service.
-func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series []uuid.UUID, alike map[string][]uuid.UUID, about map[uuid.UUID]*heardEntry, at *syncPlace) error {
-	all := slices.Clone(series)
-	for _, id := range series {
-		all = append(all, alike[about[id].ExternalID]...)
+// heard are the series that entries of the service are about.
+type heard struct {
+	series []uuid.UUID
+	about  map[uuid.UUID]*heardEntry // the last entry of each
+	alike  map[string][]uuid.UUID    // the series with the same id at the service
+}
+
+// mark marks books as read by the entries of their series, and rates series that the user has not rated.
+func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, h *heard, at *syncPlace) error {
+	all := slices.Clone(h.series)
+	for _, id := range h.series {
+		all = append(all, h.alike[h.about[id].ExternalID]...)
 	}
 	slices.SortFunc(all, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	books, err := r.booksOf(ctx, slices.Compact(all))
@@ -239,14 +258,14 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, series 
 	var read []uuid.UUID
 	scores := map[uuid.UUID]int32{}
 	changed := map[uuid.UUID]bool{}
-	for _, id := range series {
-		e := about[id]
+	for _, id := range h.series {
+		e := h.about[id]
 		unread := e.unread(books[id], host)
 		if len(unread) > 0 {
 			read, changed[id] = append(read, unread...), true
 		}
 		told := (&readSeries{}).entry(marked(books[id], unread), host, false)
-		for _, other := range alike[e.ExternalID] {
+		for _, other := range h.alike[e.ExternalID] {
 			if other != id {
 				told = told.with((&readSeries{}).entry(books[other], host, false))
 			}
