@@ -1,14 +1,17 @@
 package front
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ours are the first path segments that belong to Longbox, besides configured ones.
@@ -46,19 +49,27 @@ func (w *Web) has(method, p string) bool {
 }
 
 // ServeHTTP serves the file at the path, or index.html if there is none, because the application routes its own paths.
-// It serves no hidden files and no links to outside the folder. Browsers revalidate files on each request, so that a
-// new build is visible at once.
+// It serves no hidden files and no links to outside the folder. Browsers revalidate files on each request, so that
+// another build is visible at once. The ETag is a hash of the content, and no date is sent: files of an older build have
+// older dates, and some builds give all files the same date.
 func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	f, info, err := w.open(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"))
 	if err != nil {
 		f, info, err = w.open(entry)
 	}
+	const unread = "The files of the web application cannot be read"
 	if err != nil {
-		unavailable(res, "The files of the web application cannot be read")
+		unavailable(res, unread)
 		return
 	}
 	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		unavailable(res, unread)
+		return
+	}
 	h := res.Header()
+	h.Set("ETag", fmt.Sprintf(`"%x"`, hash.Sum(nil)[:16]))
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -66,7 +77,7 @@ func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	if path.Ext(info.Name()) == ".webmanifest" { // many systems do not know this type
 		h.Set("Content-Type", "application/manifest+json")
 	}
-	http.ServeContent(res, r, info.Name(), info.ModTime(), f)
+	http.ServeContent(res, r, info.Name(), time.Time{}, f)
 }
 
 func (w *Web) open(name string) (*os.File, fs.FileInfo, error) {

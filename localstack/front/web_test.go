@@ -1,6 +1,7 @@
 package front
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWebHas(t *testing.T) {
@@ -109,9 +111,27 @@ func TestWebServes(t *testing.T) {
 	if _, body := get("/api/v1/books/1/pages/2", nil); !strings.Contains(body, `"media"`) {
 		t.Errorf("pages are media's: %s", body)
 	}
-	res, _ := get("/assets/a.js", nil)
-	if res, body := get("/assets/a.js", http.Header{"If-Modified-Since": res.Header["Last-Modified"]}); res.StatusCode != 304 || body != "" {
-		t.Errorf("a file that is the same: %d %s", res.StatusCode, body)
+	for path, name := range map[string]string{"/": entry, "/assets/a.js": "assets/a.js"} {
+		res, old := get(path, nil)
+		have := http.Header{"If-None-Match": res.Header["Etag"], "If-Modified-Since": {time.Now().UTC().Format(http.TimeFormat)}}
+		if res, body := get(path, have); res.StatusCode != 304 || body != "" {
+			t.Errorf("%s that is the same: %d %s", path, res.StatusCode, body)
+		}
+		name = filepath.Join(folder, name)
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := strings.Replace(old, "a", "b", 1)
+		for _, at := range []time.Time{info.ModTime(), info.ModTime().Add(-time.Hour)} { // builds can set any time
+			if err := errors.Join(os.WriteFile(name, []byte(other), 0o644), os.Chtimes(name, at, at)); err != nil {
+				t.Fatal(err)
+			}
+			if res, body := get(path, have); res.StatusCode != 200 || body != other {
+				t.Errorf("%s of another build, of %s: %d %s", path, at, res.StatusCode, body)
+			}
+			delete(have, "If-None-Match") // as stored from an earlier version of Longbox
+		}
 	}
 	if err := os.Remove(filepath.Join(folder, entry)); err != nil {
 		t.Fatal(err)
