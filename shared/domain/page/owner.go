@@ -12,8 +12,9 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// rememberOwner limits how long the CDN's misses are still answered after a tenant was suspended.
-const rememberOwner = 10 * time.Second
+// rememberOwner limits how long the CDN's misses are still answered after a tenant was suspended, and how long pictures
+// are stored under its old keys after they were exchanged. It is less than operator.DefaultSettle.
+const rememberOwner = 5 * time.Second
 
 // Owner is the tenant of a book.
 type Owner struct {
@@ -35,7 +36,7 @@ func QueueOwner(b *pgx.Batch, dst **Owner) {
 }
 
 // Owned returns the index of a tenant's book, with the place of page n, and the tenant. It serves the CDN, which has no
-// account: the address itself proves permission. ctx must be in the tenant. It takes one round trip, or none within ten
+// account: the address itself proves permission. ctx must be in the tenant. It takes one round trip, or none within five
 // seconds if the address fits the cached index; an address that does not fit belongs to a newer file.
 func (f *Finder) Owned(ctx context.Context, tenant, book uuid.UUID, n int, fits func(*Index, *Owner) bool) (*Index, *Owner, error) {
 	at := place{tenant: tenant, book: book} // without an access generation, unlike any caller's
