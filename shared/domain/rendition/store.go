@@ -1,6 +1,7 @@
 package rendition
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,6 +46,7 @@ type Maker struct {
 	flights  flight.Group[*image]
 	unmade   memory        // covers that could not be made recently
 	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
+	soon     time.Duration // see sameKeys; zero: soon
 }
 
 // image is a picture ready to be sent.
@@ -129,7 +131,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays
 		if stays {
 			begin()
 		}
-		others := false
+		began, others := time.Now(), false
 		defer m.alone(ctx, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(ctx) })()
 		if others {
 			img, err := m.stored(ctx, key)
@@ -155,13 +157,34 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(ctx) && m.within(ctx, key, len(res.Bytes)) {
+		if keep(ctx) && m.sameKeys(ctx, began) && m.within(ctx, key, len(res.Bytes)) {
 			if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
 				slog.Warn("cannot store a rendition", "error", err) // the response is sent anyway, and rendered again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
 	})
+}
+
+// soon is how long after its begin a rendition is stored without a second look at its tenant. With the seconds that a
+// tenant is cached it stays below operator.DefaultSettle.
+const soon = time.Second / 2
+
+// sameKeys reports whether the tenant is still active and has the keys with which the rendition began. Otherwise it
+// could be stored after the operator's clean-up, and would stay.
+func (m *Maker) sameKeys(ctx context.Context, began time.Time) bool {
+	if time.Since(began) < cmp.Or(m.soon, soon) {
+		return true
+	}
+	t := httpapi.TenantOf(ctx)
+	var b pgx.Batch
+	var same bool
+	db.Value(&b, &same, "select exists (select from tenant where id = app.tenant() and status = 'active' and secret = $1)", t.Secret)
+	if err := m.Database.Run(db.In(ctx, db.Tenant(t.ID)), &b); err != nil {
+		slog.Warn("cannot compare a tenant's keys; the rendition is not stored", "error", err)
+		return false
+	}
+	return same
 }
 
 // secondMiss counts misses of a page and reports whether to store it. Without Redis nothing is stored.

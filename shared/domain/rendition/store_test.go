@@ -2,10 +2,16 @@ package rendition
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/testkit"
 )
 
 // A picture that makes the renderer panic fails only its request, not the process.
@@ -15,5 +21,39 @@ func TestAPanicEndsOnlyItsPicture(t *testing.T) {
 	load := func(context.Context) ([]byte, error) { return nil, nil }
 	if _, err := m.render(t.Context(), "key", imaging.Spec{}, false, load, func(context.Context) bool { return false }); err == nil || !strings.HasPrefix(err.Error(), "panic: ") {
 		t.Errorf("%v, want that it panicked", err)
+	}
+}
+
+// A picture that was being made when its tenant got other keys, or was about to be deleted, is not stored: the
+// operator's clean-up may be over.
+func TestAPictureOfOldKeysIsNotStored(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[string]bool{"name = name": true, "secret = sha256(secret)": false, "status = 'deleting'": false} {
+		t.Run(change, func(t *testing.T) {
+			t.Parallel()
+			var s *testkit.Server
+			m, _ := drawn(t, func(context.Context, io.ReaderAt, int64, int) ([]byte, error) {
+				s.DB.Exec(t, "update tenant set "+change+" where id = $1", s.One)
+				return testkit.JPEG(t, 60, 90, 1), nil
+			})
+			m.soon = time.Nanosecond
+			row := ofPDF()
+			var secret []byte
+			s = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+				m.Database = d
+				a.Outside("/picture/", func(w http.ResponseWriter, r *http.Request) error {
+					httpapi.SetTenant(r.Context(), httpapi.Tenant{ID: s.One, Secret: secret})
+					return m.Cover(w, r, row)
+				})
+			})
+			if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select secret from tenant where id = $1", s.One).Scan(&secret); err != nil {
+				t.Fatal(err)
+			}
+			s.Anonymous(t, "one").Do("GET", "/picture/", nil).Want(200)
+			img, err := m.stored(t.Context(), coverKey(s.One, row.ID, secret, row.Fingerprint, row.Cover))
+			if err != nil || (img != nil) != want {
+				t.Errorf("stored is %t, want %t; %v", img != nil, want, err)
+			}
+		})
 	}
 }
