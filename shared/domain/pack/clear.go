@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,7 +26,9 @@ type clearing struct {
 	After uuid.UUID `json:"after"` // last book
 	Total int64     `json:"total"` // packs to delete at the start
 	Seen  int64     `json:"seen"`
-	// The store's error for a pack that it did not delete. The others are deleted anyway.
+	// Key of the last smaller page, of any book, that was looked at; they come after the packs.
+	Smaller string `json:"smaller"`
+	// The store's error for an object that it did not delete. The others are deleted anyway.
 	Refused string `json:"refused"`
 }
 
@@ -40,8 +44,8 @@ type packRow struct {
 const ofPDF = ` from page_pack p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
 	where p.tenant_id = app.tenant() and b.format = 'pdf' and p.book_id > $1 and ($2 or $3 > 0 and p.created_at < now() - make_interval(days => $3))`
 
-// Clear handles cleanup_pdf_cache tasks: it deletes packs of PDF documents. They are made again when somebody reads the
-// books.
+// Clear handles cleanup_pdf_cache tasks: it deletes packs of PDF documents and, if it deletes all, their smaller pages.
+// They are made again when somebody reads the books.
 func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 	var p pdfcache.Params
 	if err := json.Unmarshal(h.Params, &p); err != nil {
@@ -69,6 +73,11 @@ func (m *Maker) Clear(ctx context.Context, h task.Held) (any, error) {
 			return nil, err
 		}
 		if len(packs) == 0 {
+			if p.All {
+				if err := m.clearSmaller(ctx, h, &at); err != nil {
+					return nil, err
+				}
+			}
 			return at.Result, m.again(ctx, h, at)
 		}
 		if err := m.clear(ctx, h, packs, &at); err != nil {
@@ -103,15 +112,9 @@ func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *cle
 	for i, p := range packs {
 		objects[i] = blob.Object{Key: p.Key, Size: p.Size}
 	}
-	done, refused := m.Media.DeleteAll(ctx, m.Bucket, "", objects)
-	kept := map[string]bool{}
-	if left := new(blob.Undeleted); errors.As(refused, &left) {
-		at.Refused = cmp.Or(at.Refused, left.Message, "it gives no reason")
-		for _, key := range left.Keys {
-			kept[key] = true
-		}
-	} else if refused != nil {
-		return refused
+	kept, err := m.remove(ctx, objects, at)
+	if err != nil {
+		return err
 	}
 	var books []uuid.UUID
 	var keys []string
@@ -121,7 +124,6 @@ func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *cle
 			books, keys, made = append(books, p.Book), append(keys, p.Key), append(made, p.Made)
 		}
 	}
-	at.FilesDeleted, at.BytesReclaimed = at.FilesDeleted+done.Objects, at.BytesReclaimed+done.Bytes
 	at.After, at.Seen = packs[len(packs)-1].Book, at.Seen+int64(len(packs))
 	at.Total = max(at.Total, at.Seen)
 	var b pgx.Batch
@@ -135,4 +137,75 @@ func (m *Maker) clear(ctx context.Context, h task.Held, packs []packRow, at *cle
 	}
 	m.Publish(ctx, h.Tenant, task.ProgressEvent(h, at.Seen, at.Total))
 	return nil
+}
+
+// remove deletes objects and counts them. It returns the keys of those that the store keeps.
+func (m *Maker) remove(ctx context.Context, objects []blob.Object, at *clearing) (kept map[string]bool, err error) {
+	done, err := m.Media.DeleteAll(ctx, m.Bucket, "", objects)
+	kept = map[string]bool{}
+	if left := new(blob.Undeleted); errors.As(err, &left) {
+		at.Refused = cmp.Or(at.Refused, left.Message, "it gives no reason")
+		for _, key := range left.Keys {
+			kept[key] = true
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	at.FilesDeleted, at.BytesReclaimed = at.FilesDeleted+done.Objects, at.BytesReclaimed+done.Bytes
+	return kept, nil
+}
+
+// clearSmaller deletes the smaller pages of PDF documents (package rendition), which were drawn too. Each step is one
+// page of the listing of all smaller pages.
+func (m *Maker) clearSmaller(ctx context.Context, h task.Held, at *clearing) error {
+	below := blob.Expiring + h.Tenant.String() + "/"
+	for listed, err := range m.Media.List(ctx, m.Bucket, below, at.Smaller) {
+		if err != nil {
+			return err
+		}
+		if len(listed) == 0 {
+			continue
+		}
+		at.Smaller = listed[len(listed)-1].Key
+		drawn, err := m.ofDocuments(ctx, below, listed)
+		if err != nil {
+			return err
+		}
+		if _, err := m.remove(ctx, drawn, at); err != nil {
+			return err
+		}
+		var b pgx.Batch
+		if err := task.QueueProgress(&b, h, at.Seen, at.Total, at); err != nil {
+			return err
+		}
+		if err := m.Database.Run(ctx, &b); err != nil {
+			return err
+		}
+		if task.MustPause(ctx) {
+			return task.Paused(*at)
+		}
+	}
+	return nil
+}
+
+// ofDocuments returns the smaller pages that belong to PDF documents.
+func (m *Maker) ofDocuments(ctx context.Context, below string, listed []blob.Object) ([]blob.Object, error) {
+	books := make([]uuid.UUID, len(listed))
+	for i, o := range listed {
+		id, _, _ := strings.Cut(strings.TrimPrefix(o.Key, below), "/")
+		books[i], _ = uuid.Parse(id) // else the zero id, which no book has
+	}
+	var b pgx.Batch
+	var documents []uuid.UUID
+	db.Values(&b, &documents, "select id from book where tenant_id = app.tenant() and id = any($1) and format = 'pdf'", slices.Compact(slices.Clone(books)))
+	if err := m.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	var drawn []blob.Object
+	for i, o := range listed {
+		if slices.Contains(documents, books[i]) {
+			drawn = append(drawn, o)
+		}
+	}
+	return drawn, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 )
@@ -193,5 +195,57 @@ func TestClearDue(t *testing.T) {
 	}
 	if due() != 0 {
 		t.Error("twice")
+	}
+}
+
+// A clean-up of everything also deletes the smaller pages of PDF documents, which may be drawn with other fonts; those
+// of other books stay.
+func TestClearSmallerPages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	below := blob.Expiring + r.tenant.String() + "/"
+	ours := below + r.book.String() + "/mac/1/100x.jpeg"
+	for _, key := range []string{ours, below + uuid.NewString() + "/mac/1/100x.jpeg", below + "no book"} {
+		if err := r.media.Put(t.Context(), "media", key, "image/jpeg", []byte("12345")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(what string, all bool, deleted int64, wrong string) {
+		t.Helper()
+		got, err := r.clear(all)
+		if (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), wrong) || got.FilesDeleted != deleted || got.BytesReclaimed != 5*deleted {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	check("another book", true, 0, "")
+	r.exec("update book set format = 'pdf'")
+	check("by age", false, 0, "")
+	r.s3.Keep(ours)
+	check("what the store keeps", true, 0, "the object is locked")
+	r.s3.Counter.Meddle(nil)
+	check("all", true, 1, "")
+	var left []string
+	for list, err := range r.media.List(t.Context(), "media", below, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list {
+			left = append(left, o.Key)
+		}
+	}
+	if len(left) != 2 || slices.Contains(left, ours) {
+		t.Errorf("left are %v", left)
+	}
+	if err := r.media.Put(t.Context(), "media", ours, "image/jpeg", []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	pause := make(chan struct{})
+	close(pause)
+	if _, err := r.clearIn(task.WithPause(t.Context(), pause), true); err == nil || !strings.Contains(err.Error(), "the task is paused") {
+		t.Errorf("to be paused: %v", err)
+	}
+	var place string
+	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select place ->> 'smaller' from task where type = $1 order by created_at desc limit 1", task.CleanUpPDF).Scan(&place); err != nil || place != below+"no book" {
+		t.Errorf("it goes on after %q, %v", place, err)
 	}
 }
