@@ -21,8 +21,10 @@ import (
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
-// Immutable is the Cache-Control of content-addressed images. They never change; only the caller's browser may cache
-// them.
+// Immutable is the Cache-Control of pages; only the caller's browser may cache them. At the CDN, and with the templates
+// of a book's address (package rendition), another content has another address. The address of a page without a version
+// stays when the file of its book is replaced: a browser that has the page may show it for up to a year, as the
+// interface demands.
 const Immutable = "private, max-age=31536000, immutable"
 
 // Original sends the bytes of page n as they are in the book. A deflated page is sent as a gzip stream to clients that

@@ -54,10 +54,12 @@ func (d direct) cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	return d.maker.Cover(w, r, row)
 }
 
+// address adds the version of the content, which the server ignores: browsers keep a page for a year (page.Immutable),
+// but a new version has other addresses.
 func (d direct) address(_ context.Context, i *page.Index) (*Address, error) {
 	a := addressOf(i)
-	a.Original = "/api/v1/books/" + i.BookID.String() + "/pages/{pageNumber}"
-	a.Resized = a.Original + "?width={width}&height={height}&format={format}"
+	pages, version := "/api/v1/books/"+i.BookID.String()+"/pages/{pageNumber}?", "v="+i.Fingerprint[:min(8, len(i.Fingerprint))]
+	a.Original, a.Resized = pages+version, pages+"width={width}&height={height}&format={format}&"+version
 	return a, nil
 }
 

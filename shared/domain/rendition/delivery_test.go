@@ -7,9 +7,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/platform/cdn"
 )
 
@@ -44,6 +47,24 @@ func TestAddressesAreNotKeptToTheirEnd(t *testing.T) {
 			if got := w.Header().Get("Cache-Control"); got != want {
 				t.Errorf("%s after the hour, at most %s: %q, want %q", after, most, got, want)
 			}
+		}
+	}
+}
+
+// A browser keeps pages for a year, so a book with another file has other addresses.
+func TestAddressesOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, print := range []string{"", "short", "0123456789abcdef", "fedcba9876543210"} {
+		a, err := direct{}.address(t.Context(), &page.Index{Fingerprint: print})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, template := range []string{a.Original, a.Resized} {
+			if u, err := url.Parse(template); err != nil || seen[template] || !strings.HasSuffix(u.Path, "/pages/{pageNumber}") || len(u.Query().Get("v")) > 8 {
+				t.Errorf("%q: %s, %v; before: %t", print, template, err, seen[template])
+			}
+			seen[template] = true
 		}
 	}
 }
