@@ -50,8 +50,8 @@ func (w *Web) has(method, p string) bool {
 
 // ServeHTTP serves the file at the path, or index.html if there is none, because the application routes its own paths.
 // It serves no hidden files and no links to outside the folder. Browsers revalidate files on each request, so that
-// another build is visible at once. The ETag is a hash of the content, and no date is sent: files of an older build have
-// older dates, and some builds give all files the same date.
+// another build is visible at once. The ETag is a hash of the content, and no date is sent: files of an older build
+// have older dates, and some builds give all files the same date.
 func (w *Web) ServeHTTP(res http.ResponseWriter, r *http.Request) {
 	f, info, err := w.open(strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/"))
 	if err != nil {

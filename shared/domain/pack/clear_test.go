@@ -245,7 +245,8 @@ func TestClearSmallerPages(t *testing.T) {
 		t.Errorf("to be paused: %v", err)
 	}
 	var place string
-	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select place ->> 'smaller' from task where type = $1 order by created_at desc limit 1", task.CleanUpPDF).Scan(&place); err != nil || place != below+"no book" {
+	const last = "select place ->> 'smaller' from task where type = $1 order by created_at desc limit 1"
+	if err := r.db.Owner.Pool().QueryRow(t.Context(), last, task.CleanUpPDF).Scan(&place); err != nil || place != below+"no book" {
 		t.Errorf("it goes on after %q, %v", place, err)
 	}
 }

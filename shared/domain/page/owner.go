@@ -36,8 +36,8 @@ func QueueOwner(b *pgx.Batch, dst **Owner) {
 }
 
 // Owned returns the index of a tenant's book, with the place of page n, and the tenant. It serves the CDN, which has no
-// account: the address itself proves permission. ctx must be in the tenant. It takes one round trip, or none within five
-// seconds if the address fits the cached index; an address that does not fit belongs to a newer file.
+// account: the address itself proves permission. ctx must be in the tenant. It takes one round trip, or none within
+// five seconds if the address fits the cached index; an address that does not fit belongs to a newer file.
 func (f *Finder) Owned(ctx context.Context, tenant, book uuid.UUID, n int, fits func(*Index, *Owner) bool) (*Index, *Owner, error) {
 	at := place{tenant: tenant, book: book} // without an access generation, unlike any caller's
 	now := time.Now()
