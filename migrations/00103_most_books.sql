@@ -27,7 +27,8 @@ begin
       join public.series n on n.tenant_id = v_tenant and n.id = k.series_id
       where o.tenant_id = v_tenant and o.id = any(v_left)
       group by o.tenant_id, o.id, n.tenant_id, n.id
-      having n.id = o.heir or min(k.left_at) = '-infinity' or coalesce(n.placed_at, n.created_at) >= greatest(min(k.left_at), o.created_at)
+      having n.id = o.heir or min(k.left_at) = '-infinity'
+        or coalesce(n.placed_at, n.created_at) >= min(k.left_at) and coalesce(n.placed_at, n.created_at) >= o.created_at
       order by o.id, count(*) desc, n.id is distinct from o.heir, n.id) p
     where s.tenant_id = v_tenant and s.id = p.id and s.heir is distinct from p.heir;
 end $$;
