@@ -719,7 +719,7 @@ func TestRedirects(t *testing.T) {
 			t.Error(location)
 		}
 	}
-	for _, to := range []string{"//evil.test", "/\\evil.test", "\\/evil.test", "/\t/evil.test", "https://one.test/app", "http://one.test:81/", "http://one.test.evil.test/", "http://one.test@evil.test/",
+	for _, to := range []string{"//evil.test", "///evil.test", "/\\evil.test", "\\/evil.test", "/\t/evil.test", "https://one.test/app", "http://one.test:81/", "http://one.test.evil.test/", "http://one.test@evil.test/",
 		"http://evil.test/one.test", "http:one.test", "http:///app", "javascript:alert(1)", "app", "?a", "https://reader.example.org/in/more", "https://reader.example.org/in?x",
 		"/app#x", "http://two.test/", "%2f/evil.test", "", " /app", "http://a:b@one.test/", "ftp://one.test/", "/a\x00b"} {
 		if to == "" {
