@@ -60,12 +60,16 @@ func TestSorting(t *testing.T) {
 			t.Errorf("%+v is taken for %q", s, field)
 		}
 	}
-	for s, want := range map[Sorting]Sorting{{Sort: Relevance, Order: "desc"}: {}, {Sort: Relevance + ",desc"}: {}, {Sort: "best"}: {}, {Sort: "title,desc"}: {Sort: "title,desc"}} {
+	for s, want := range map[Sorting]Sorting{
+		{Sort: Relevance, Order: "desc"}: {}, {Sort: Relevance + ",desc"}: {}, {Sort: "best"}: {}, {Sort: "title,desc"}: {Sort: "title,desc"},
+	} {
 		if got := s.Unranked("best"); got != want {
 			t.Errorf("without a search %+v is %+v", s, got)
 		}
 	}
-	for s, want := range map[Sorting]Sorting{{}: {Sort: Relevance, Order: "desc"}, {Sort: "best", Order: "asc"}: {Sort: Relevance, Order: "asc"}, {Sort: "title"}: {Sort: "title"}} {
+	for s, want := range map[Sorting]Sorting{
+		{}: {Sort: Relevance, Order: "desc"}, {Sort: "best", Order: "asc"}: {Sort: Relevance, Order: "asc"}, {Sort: "title"}: {Sort: "title"},
+	} {
 		if got := s.BestFirst("best"); got != want {
 			t.Errorf("with a search %+v is %+v", s, got)
 		}
