@@ -152,7 +152,7 @@ func fold(which string) string {
 	  select app.tenant(), app.account(), b.id, gen_random_uuid(), case when at.page > b.page_count and ` + paged + ` then b.page_count else at.page end,
 	    b.percentage, b.completed_at is not null, b.completed_at, b.started_at, b.updated_at
 	  from pass b cross join lateral (select coalesce(b.page, case when b.completed_at is not null then b.page_count
-	    when b.percentage is not null then ceil(b.percentage * b.page_count)::integer end, 0) as page) at
+	    when b.percentage is not null then ` + pageAt("b.percentage") + ` end, 0) as page) at
 	  where b.is_last order by b.id
 	  on conflict (tenant_id, account_id, book_id) do update set current_page = excluded.current_page, percentage = excluded.percentage,
 	    completed = excluded.completed, completed_at = excluded.completed_at, started_at = excluded.started_at, updated_at = excluded.updated_at

@@ -27,6 +27,10 @@ const completeAt = 0.98
 const PercentageSQL = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
 	"least(1, p.current_page::double precision / b.page_count) end"
 
+// pageAt is SQL for the page of book b that a share of the book is on. A share of a page's end that was rounded, also to
+// single precision, still is on that page: 0.07 * 100 is more than 7.
+func pageAt(share string) string { return "ceil(" + share + " * b.page_count - 0.001)::integer" }
+
 // columns is SQL for a Record's columns, from progress p and book b.
 const columns = "p.id, p.account_id, p.book_id, p.current_page, " + PercentageSQL + " as percentage, " +
 	"p.completed, p.completed_at, p.started_at, p.updated_at"

@@ -125,7 +125,7 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	var stale bool
 	queueLog(&b, ofBook, id)
 	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2", "$3")+")", id, t.At, from)
-	b.Queue(note(ofBook, `select b.id as book_id, case when b.told is null then greatest(1, ceil($2::double precision * b.page_count))::integer when b.page_count > 0 then least(b.told, b.page_count) else b.told end as page,
+	b.Queue(note(ofBook, `select b.id as book_id, case when b.told is null then greatest(1, `+pageAt("$2::double precision")+`) when b.page_count > 0 then least(b.told, b.page_count) else b.told end as page,
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and b.told >= b.page_count then 'completed' else 'progress' end as kind,
 		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then now() else least(greatest(coalesce($8, now()), `+lastTold+`), now()) end as at
 		from (select b.id, b.page_count, case when lower(b.format) <> 'epub' then $7::integer end as told from book b

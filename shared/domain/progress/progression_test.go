@@ -156,3 +156,36 @@ func TestPlaceThatIsNone(t *testing.T) {
 		}
 	}
 }
+
+// The share n/100 of a book of 100 pages is page n, although it is rounded: 0.07 * 100 is more than 7, and some clients
+// compute with fewer digits.
+func TestPageOfAShare(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	_, books := shelf(t, s, 100)
+	s.DB.Exec(t, "update book set page_count = 100")
+	for name, share := range map[string]func(n int) float64{
+		"double": func(n int) float64 { return float64(n) / 100 },
+		"single": func(n int) float64 { return float64(float32(n) / 100) },
+	} {
+		session, place := s.User(t, "one", "reader"), s.User(t, "one", "reader")
+		var sent []any
+		for i, book := range books {
+			sent = append(sent, reader{t, session, book}.session("progress", 1, 2, map[string]any{"toPercentage": share(i + 1)}))
+			place.Do("PUT", "/api/v1/books/"+book.String()+"/progression",
+				fmt.Sprintf(`{"locator":{"href":"page","locations":{"totalProgression":%v}}}`, share(i+1))).Want(204)
+		}
+		session.Do("POST", "/api/v1/reading-sessions", map[string]any{"sessions": sent}).Want(200)
+		for way, who := range map[string]*testkit.Client{"session": session, "place": place} {
+			got := map[any]any{}
+			for _, p := range who.Do("GET", "/api/v1/progress?pageSize=100", nil).Want(200).Map()["data"].([]any) {
+				got[p.(map[string]any)["bookId"]] = p.(map[string]any)["currentPage"]
+			}
+			for i, book := range books {
+				if got[book.String()] != float64(i+1) {
+					t.Errorf("%s in %s precision: at %d %% the page is %v", way, name, i+1, got[book.String()])
+				}
+			}
+		}
+	}
+}
