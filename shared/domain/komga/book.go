@@ -306,7 +306,8 @@ func (r bookRow) media() Media {
 	return m
 }
 
-// date returns a date whose year is known; an unknown or invalid month or day becomes the first.
+// date returns a date whose year is known; an unknown month or day, and a day that the month does not have, becomes the
+// first.
 func date(year, month, day *int32) *string {
 	if year == nil {
 		return nil
