@@ -46,12 +46,13 @@ type set struct {
 }
 
 // sql is a text as of owner.Owner, with {t} for the table of the kind, {touched}, which are the columns of an owner
-// that was changed, {named}, which says that t has one of the names $2, and {room}, which says that the owner o, which
-// is one of $1, has fewer than there may be.
+// that was changed, {named}, which says that t has one of the names $2, {these}, which says that the owner o is one
+// of $1, and {room}, which is how many more o may have.
 func (s set) sql(text string) string {
 	return s.SQL(text, "{t}", s.table, "{touched}", "o.id, o.library_id, {series} as series_id",
 		"{named}", "lower(t.name) in (select lower(n) from unnest($2::text[]) n)",
-		"{room}", "{there} and o.id = any($1) and (select count(*) from {o}_"+s.table+" y where y.tenant_id = o.tenant_id and y.{id} = o.id) < "+strconv.Itoa(most))
+		"{these}", "{there} and o.id = any($1)",
+		"{room}", strconv.Itoa(most)+" - (select count(*) from {o}_"+s.table+" y where y.tenant_id = o.tenant_id and y.{id} = o.id)")
 }
 
 // lock makes those who write these owners wait for each other.
@@ -109,12 +110,15 @@ func (s set) queueTake(b *pgx.Batch, c *change, ids []uuid.UUID, condition strin
 		append([]any{ids}, args...)...)
 }
 
-// queueGive gives owners, which are locked, the names, but none that has as many as there may be.
+// queueGive gives owners, which are locked, the names, but none more than it may have.
 func (s set) queueGive(b *pgx.Batch, c *change, ids []uuid.UUID, names []string) {
-	QueueNames(b, s.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {room})"), "$1", "$2"), ids)
+	QueueNames(b, s.table, names, strings.ReplaceAll(s.sql("exists (select from {o} o where {these} and {room} > 0)"), "$1", "$2"), ids)
 	db.All(b, &c.more, s.sql(`with come as (
-		  insert into {o}_{t} (tenant_id, {id}, {t}_id) select o.tenant_id, o.id, t.id from {o} o join {t} t on t.tenant_id = o.tenant_id and {named}
-		  where {room} on conflict do nothing returning {id})
+		  insert into {o}_{t} (tenant_id, {id}, {t}_id) select n.tenant_id, n.id, n.term from (
+		    select o.*, t.id as term, row_number() over (partition by o.id order by lower(t.name)) as nth
+		    from (select o.tenant_id, o.id, {room} as room from {o} o where {these} offset 0) o join {t} t on t.tenant_id = o.tenant_id and {named}
+		    where o.room > 0 and not exists (select from {o}_{t} y where y.tenant_id = o.tenant_id and y.{id} = o.id and y.{t}_id = t.id)) n
+		  where n.nth <= n.room on conflict do nothing returning {id})
 		update {o} o set updated_at = now() where o.tenant_id = app.tenant() and o.id in (select {id} from come) returning {touched}`), ids, names)
 }
 

@@ -219,6 +219,14 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("what was refused leaves %d names, %v", left, err)
 	}
 	me.Do("POST", at, `{"name":"1000"}`).Want(201)
+
+	// Of more names than there is room for, it gets the first, and those that it has take no room.
+	me.Do("POST", base+"/series/bulk/genres", `{"seriesIds":["`+of["A"]+`"],"remove":["1","2"],"add":["3","a1","a2","a3"]}`).Want(200)
+	var names string
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select count(*) || ' ' || string_agg(g.name, ',' order by g.name) filter (where g.name like 'a%') from series_genre x
+		join genre g on g.tenant_id = x.tenant_id and g.id = x.genre_id where x.series_id = $1`, of["A"]).Scan(&names); err != nil || names != "1000 a1,a2" {
+		t.Errorf("a full series has %s, %v", names, err)
+	}
 }
 
 // For very many series, the events are for their library.
