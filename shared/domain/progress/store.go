@@ -224,7 +224,8 @@ func wholeSeries(ctx context.Context, d *db.DB, series []uuid.UUID, as mark) (n 
 	return n, found, err
 }
 
-// several marks books in several transactions. If one fails, those before it stay: marking again changes nothing there.
+// several marks books in several transactions. If one fails, those before it stay. Marking again begins with them, and
+// then only the time of their last update changes.
 func several(ctx context.Context, d *db.DB, books []uuid.UUID, as mark) (n int64, err error) {
 	for some := range slices.Chunk(books, markAtOnce) {
 		var b pgx.Batch
