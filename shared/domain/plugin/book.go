@@ -87,26 +87,26 @@ func (e *bookEdit) now() *book.Metadata {
 func (e *bookEdit) propose(p *Plugin) []FieldPreview {
 	now, m, body := e.now(), &e.said, &e.body
 	all := &proposals{plugin: p, locks: now.Locks, suffix: "Lock"}
-	all.text(field{"title", "title", "title"}, &e.Title, m.Title, 1000, &body.Title)
-	all.text(field{"subtitle", "subtitle", "subtitle"}, now.Subtitle, m.Subtitle, 1000, &body.Subtitle)
+	all.text(fieldNamed("title"), &e.Title, m.Title, 1000, &body.Title)
+	all.text(fieldNamed("subtitle"), now.Subtitle, m.Subtitle, 1000, &body.Subtitle)
 	all.text(field{"originalTitle", "original_title", "originalTitle"}, now.OriginalTitle, m.OriginalTitle, 1000, &body.OriginalTitle)
-	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
-	all.text(field{"edition", "edition", "edition"}, now.Edition, m.Edition, 500, &body.Edition)
-	all.text(field{"translator", "translator", "translator"}, now.Translator, m.Translator, 500, &body.Translator)
-	addTo(all, field{"summary", "summary", "summary"}, now.Summary, prose(m.Summary), "", &body.Summary)
+	all.text(fieldNamed("publisher"), now.Publisher, m.Publisher, 500, &body.Publisher)
+	all.text(fieldNamed("edition"), now.Edition, m.Edition, 500, &body.Edition)
+	all.text(fieldNamed("translator"), now.Translator, m.Translator, 500, &body.Translator)
+	addTo(all, fieldNamed("summary"), now.Summary, prose(m.Summary), "", &body.Summary)
 	all.language(field{"languageIso", "language", "languageIso"}, now.LanguageISO, m.Language, &body.LanguageISO)
 	all.among(field{"bookType", "book_type", "bookType"}, now.BookType, m.BookType, bookTypes, &body.BookType)
 	m.proposeDate(all, now, body)
 	all.whole(field{"originalYear", "original_year", "originalYear"}, now.OriginalYear, m.OriginalYear, 1, 9999, &body.OriginalYear)
-	all.whole(field{"volume", "volume", "volume"}, e.Volume, m.Volume, 0, 9_999_999, &body.Volume)
+	all.whole(fieldNamed("volume"), e.Volume, m.Volume, 0, 9_999_999, &body.Volume)
 	all.whole(field{"seriesTotal", "series_position", "seriesTotal"}, now.SeriesTotal, m.SeriesTotal, 0, 9_999_999, &body.SeriesTotal)
-	all.fraction(field{"chapter", "chapter", "chapter"}, e.Chapter, m.Chapter, &body.Chapter)
+	all.fraction(fieldNamed("chapter"), e.Chapter, m.Chapter, &body.Chapter)
 	all.fraction(field{"seriesPosition", "series_position", "seriesPosition"}, now.SeriesPosition, m.SeriesPosition, &body.SeriesPosition)
 	people := m.peopleBeside(now)
 	all.add(field{"authors", "authors", "authorsJson"}, authorsOf(now.Authors), people, "", func() { body.Authors = set(&people) })
 	subjects := names(m.Subjects, 200, 500)
 	why := lost(len(m.Subjects), len(subjects))
-	all.add(field{"subjects", "subjects", "subjects"}, now.Subjects, subjects, why, func() { body.Subjects = set(&subjects) })
+	all.add(fieldNamed("subjects"), now.Subjects, subjects, why, func() { body.Subjects = set(&subjects) })
 	all.terms("genres", e.Genres, m.Genres, 200, &e.genres)
 	all.terms("tags", e.Tags, m.Tags, 500, &e.tags)
 	m.proposeAwards(all, now, body)
@@ -122,7 +122,7 @@ var bookTypes = strings.Fields("comic manga novel novella anthology artbook ones
 func (m *bookMetadata) proposeDate(all *proposals, now *book.Metadata, body *book.MetadataBody) {
 	year, month, day := m.released(now)
 	y, why := whole(year, 1, 9999)
-	all.add(field{"year", "year", "year"}, now.Year, y, why, func() {
+	all.add(fieldNamed("year"), now.Year, y, why, func() {
 		body.Year = set(y)
 		if now.Year != nil {
 			outdated(&body.Month, now.Month, month, now.Locks["monthLock"])

@@ -40,6 +40,9 @@ type proposals struct {
 // field names a field that a plugin may set, the permission to set it, and its lock, "" if there is none.
 type field struct{ name, permission, lock string }
 
+// fieldNamed is a field whose permission and lock have its name.
+func fieldNamed(name string) field { return field{name, name, name} }
+
 // add adds a field with its current and proposed value. proposed is nil if nothing is usable; then reason says why, if
 // the plugin sent something.
 func (p *proposals) add(of field, current, proposed any, reason string, write func()) {
@@ -98,7 +101,7 @@ func (p *proposals) language(of field, current, said *string, into *httpapi.Opti
 // terms adds genres or tags.
 func (p *proposals) terms(name string, current []book.Term, said []string, most int, into *[]string) {
 	list, now := names(said, most, 100), termNames(current)
-	p.add(field{name, name, name}, now, spelled(list, now), lost(len(said), len(list)), func() { *into = list })
+	p.add(fieldNamed(name), now, spelled(list, now), lost(len(said), len(list)), func() { *into = list })
 }
 
 // services adds links and ids.

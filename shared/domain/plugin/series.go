@@ -57,15 +57,15 @@ func (m *seriesMetadata) titles() []reference.TitleBody {
 func (e *seriesEdit) propose(p *Plugin) []FieldPreview {
 	all := &proposals{plugin: p, locks: e.Metadata.Locks}
 	now, m, body := &e.Metadata, &e.said, &e.body
-	all.text(field{"title", "title", "title"}, &now.Title, m.Title, 500, &body.Title)
+	all.text(fieldNamed("title"), &now.Title, m.Title, 500, &body.Title)
 	e.proposeTitles(all)
-	addTo(all, field{"summary", "summary", "summary"}, now.Summary, prose(m.Summary), "", &body.Summary)
-	all.whole(field{"year", "year", "year"}, now.Year, m.Year, 1, 9999, &body.Year)
-	all.among(field{"status", "status", "status"}, now.Status, m.Status, []string{"ongoing", "ended", "hiatus", "abandoned", "unknown"}, &body.Status)
-	all.text(field{"publisher", "publisher", "publisher"}, now.Publisher, m.Publisher, 500, &body.Publisher)
+	addTo(all, fieldNamed("summary"), now.Summary, prose(m.Summary), "", &body.Summary)
+	all.whole(fieldNamed("year"), now.Year, m.Year, 1, 9999, &body.Year)
+	all.among(fieldNamed("status"), now.Status, m.Status, []string{"ongoing", "ended", "hiatus", "abandoned", "unknown"}, &body.Status)
+	all.text(fieldNamed("publisher"), now.Publisher, m.Publisher, 500, &body.Publisher)
 	all.terms("genres", e.Genres, m.Genres, 200, &e.genres)
 	all.terms("tags", e.Tags, m.Tags, 500, &e.tags)
-	all.language(field{"language", "language", "language"}, now.Language, m.Language, &body.Language)
+	all.language(fieldNamed("language"), now.Language, m.Language, &body.Language)
 	all.whole(field{"ageRating", "age_rating", "ageRating"}, now.AgeRating, m.AgeRating, 0, 99, &body.AgeRating)
 	all.among(field{"readingDirection", "reading_direction", "readingDirection"}, now.ReadingDirection, m.ReadingDirection,
 		[]string{"ltr", "rtl", "ttb", "webtoon"}, &body.ReadingDirection)
