@@ -58,31 +58,33 @@ func answers(handler http.Handler, after After) func(ctx context.Context, payloa
 // answer returns the gateway's response to its event.
 func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) ([]byte, error) {
 	var r *http.Request
-	var h http.Handler
 	var err error
-	var body any
+	var respond func() (any, error) // handles r
 	switch kindOf(payload) {
 	case version2:
 		r, err = fromVersion2(ctx, payload)
-		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-			body, err = handle(h, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
+		respond = func() (any, error) {
+			return handle(handler, r, func() buffered[v2] { return core.NewProxyResponseWriterV2() })
 		}
 	case version1:
 		r, err = fromVersion1(ctx, payload)
-		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-			body, err = handle(h, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
+		respond = func() (any, error) {
+			return handle(handler, r, func() buffered[v1] { return core.NewProxyResponseWriter() })
 		}
 	case balancer:
 		var multi bool
 		r, multi, err = fromBalancer(ctx, payload)
-		if r, h, err = orMalformed(ctx, r, handler, err); err == nil {
-			var a alb
-			a, err = handle(h, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
-			body = forBalancer(a, multi)
+		respond = func() (any, error) {
+			a, err := handle(handler, r, func() buffered[alb] { return core.NewProxyResponseWriterALB() })
+			return forBalancer(a, multi), err
 		}
 	default:
 		err = errEvent
 	}
+	if r, handler, err = orMalformed(ctx, r, handler, err); err != nil {
+		return nil, err
+	}
+	body, err := respond()
 	if err != nil {
 		return nil, err
 	}
