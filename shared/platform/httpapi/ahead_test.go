@@ -108,7 +108,7 @@ func (e *early) ask(method, path string) *httptest.ResponseRecorder {
 // empty empties the caller's bucket for the next request, without the API's knowledge: a bucket that is to be full in
 // an hour is as empty as can be when it is looked at.
 func (e *early) empty(t *testing.T) {
-	b := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true).bucket
+	b := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false).bucket
 	if err := e.redis.Set(t.Context(), b.Key, time.Now().Add(time.Hour).UnixMicro(), time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (e *early) refused(t *testing.T, method, path string, expected bool) *httpt
 
 // expect makes the API expect a full bucket for the caller's next request.
 func (e *early) expect() {
-	c := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false, true)
+	c := e.counting(httptest.NewRequest("GET", "/plain", nil), *e.tenant.Load(), &e.caller, false)
 	e.expected.learn(c, ratelimit.Result{Allowed: true, Limit: 200, Remaining: 200, Generation: "expected"}, false)
 }
 

@@ -44,31 +44,32 @@ type counting struct {
 	exempt bool
 }
 
-// counting returns how a request is counted; first adds the tenant's bucket, unless the request is exempt. An API key
-// that is new to this process is looked up at the rate of users: a client that starts with many requests at once,
-// perhaps in several processes, is not anonymous. So are probes.
-func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey, first bool) counting {
-	tenant := t.ID.String()
-	c := counting{tenant: t.ID, exempt: caller != nil && connectsToEvents(r)}
+// counting returns how a request is counted. An API key that is new to this process is looked up at the rate of users:
+// a client that starts with many requests at once, perhaps in several processes, is not anonymous. So are probes.
+func (a *API) counting(r *http.Request, t Tenant, caller *auth.Caller, newKey bool) counting {
+	toEvents := connectsToEvents(r)
+	tenant, ip := t.ID.String(), requestOf(r.Context()).clientIP
+	c := counting{tenant: t.ID, bucket: ratelimit.Bucket{Rate: userRate, Burst: userBurst}, exempt: caller != nil && toEvents}
 	switch {
+	case c.exempt:
+		c.bucket.Key = rateKey(tenant, "events:", caller.AccountID.String())
 	case caller != nil:
-		kind := "user"
-		if c.exempt {
-			kind = "events"
-		}
-		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:" + kind + ":" + caller.AccountID.String(), Rate: userRate, Burst: userBurst}
+		c.bucket.Key = rateKey(tenant, "user:", caller.AccountID.String())
 	case newKey:
-		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:key:" + network(requestOf(r.Context()).clientIP), Rate: userRate, Burst: userBurst}
+		c.bucket.Key = rateKey(tenant, "key:", network(ip))
 	case a.isProbe(r, t):
-		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:probe:" + network(requestOf(r.Context()).clientIP), Rate: userRate, Burst: userBurst}
+		c.bucket.Key = rateKey(tenant, "probe:", network(ip))
 	default:
-		c.bucket = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:ip:" + network(requestOf(r.Context()).clientIP), Rate: anonymousRate, Burst: anonymousBurst}
+		c.bucket = ratelimit.Bucket{Key: rateKey(tenant, "ip:", network(ip)), Rate: anonymousRate, Burst: anonymousBurst}
 	}
-	if first && !connectsToEvents(r) { // the tenant's own requests must not close its streams
-		c.all = ratelimit.Bucket{Key: "lb:{" + tenant + "}:rate:tenant", Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
+	if !toEvents { // the tenant's own requests must not close its streams
+		c.all = ratelimit.Bucket{Key: rateKey(tenant, "tenant", ""), Rate: float64(t.MaxRequests), Burst: tenantBurst * t.MaxRequests}
 	}
 	return c
 }
+
+// rateKey returns the key of a tenant's bucket in Redis.
+func rateKey(tenant, kind, whose string) string { return "lb:{" + tenant + "}:rate:" + kind + whose }
 
 // isProbe reports whether a request asks for the challenge of an app made for Komga or for OPDS. Such an app sends
 // every request first without a credential, and again with one after the 401, which needs no database.
@@ -125,7 +126,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 		return nil
 	}
 	t := TenantOf(ctx)
-	bucket := ratelimit.Bucket{Key: "lb:{" + t.ID.String() + "}:rate:login:" + network(ClientIP(ctx)), Rate: loginRate, Burst: loginBurst}
+	bucket := ratelimit.Bucket{Key: rateKey(t.ID.String(), "login:", network(ClientIP(ctx))), Rate: loginRate, Burst: loginBurst}
 	res := a.limiter.Take(ctx, bucket, nil)
 	if res.Allowed {
 		res = a.logins.Take(bucket)

@@ -25,6 +25,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/cors"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/hops"
+	"github.com/longbox/longbox/shared/platform/ratelimit"
 	"github.com/longbox/longbox/shared/platform/requestid"
 )
 
@@ -167,7 +168,6 @@ func (a *API) identify(next http.Handler) http.Handler {
 			return
 		}
 		req.tenant = tenant
-		counted := tenant.ID
 		cred := credentialOf(r, tenant.Prefix)
 		req.password = cred.fromPassword()
 		var caller *auth.Caller
@@ -177,29 +177,24 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		public := a.isPublic(r.Method, r.URL.Path)
 		newKey := caller == nil && credErr == nil && !public && cred.isKey()
-		c := a.counting(r, tenant, caller, newKey, true)
+		c := a.counting(r, tenant, caller, newKey)
 		res, answered := a.countAndAnswer(next, w, r, host, c, cred, caller)
 		if answered || !a.passes(w, r, c, res) {
 			return
 		}
-		if a.identity.Confirm != nil && req.generation != "" {
-			if tenant, err = active(a.identity.Confirm(ctx, host, req.generation)); err != nil {
-				WriteError(w, r, err)
-				return
-			}
-			req.tenant = tenant
-			if tenant.ID != counted && !cred.Empty() { // the host belongs to another tenant now
-				caller, credErr = a.identity.Known(ctx, cred)
-			}
+		if err := a.confirm(ctx, host); err != nil {
+			WriteError(w, r, err)
+			return
+		}
+		if req.tenant.ID != tenant.ID && !cred.Empty() { // the host belongs to another tenant now
+			caller, credErr = a.identity.Known(ctx, cred)
 		}
 		if caller == nil && credErr == nil && !cred.Empty() && !public {
 			caller, credErr = a.resolve(inTenant(ctx), cred)
 			// The lookup of a credential counts for its address, the request for its user. The request of an unknown
 			// key counts for the address, like any anonymous one.
-			if caller != nil || newKey && fault.Is(credErr, fault.Unauthorized) {
-				if c = a.counting(r, tenant, caller, false, false); !a.passes(w, r, c, a.count(ctx, c)) {
-					return
-				}
+			if (caller != nil || newKey && fault.Is(credErr, fault.Unauthorized)) && !a.passesAgain(w, r, caller) {
+				return
 			}
 		}
 		switch {
@@ -212,6 +207,26 @@ func (a *API) identify(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// confirm looks the request's tenant up again if Redis has reported its access generation.
+func (a *API) confirm(ctx context.Context, host string) error {
+	req := requestOf(ctx)
+	if a.identity.Confirm == nil || req.generation == "" {
+		return nil
+	}
+	tenant, err := active(a.identity.Confirm(ctx, host, req.generation))
+	if err == nil {
+		req.tenant = tenant
+	}
+	return err
+}
+
+// passesAgain is passes after the lookup of a credential: it counts the request again, but not for its tenant.
+func (a *API) passesAgain(w http.ResponseWriter, r *http.Request, caller *auth.Caller) bool {
+	c := a.counting(r, requestOf(r.Context()).tenant, caller, false)
+	c.all = ratelimit.Bucket{}
+	return a.passes(w, r, c, a.count(r.Context(), c))
 }
 
 // isPublic reports whether an operation needs no credential.
