@@ -101,14 +101,34 @@ type arrival struct {
 	at     time.Time
 }
 
-// start starts the API, Redis and the relay. The returned function stops them.
-func (b *bench) start(ctx context.Context, folder string) (func(), error) {
+// start starts the API, Redis and the relay. The returned function stops what was started, also after an error.
+func (b *bench) start(ctx context.Context, folder string) (stop func(), err error) {
 	var cleanup []func()
-	stop := func() {
+	later := func(f func()) { cleanup = append(cleanup, f) }
+	stop = func() {
 		for _, f := range slices.Backward(cleanup) {
 			f()
 		}
 	}
+	api, err := b.startAPI(later)
+	if err != nil {
+		return stop, err
+	}
+	socket := filepath.Join(folder, "redis")
+	if err := b.startRedis(ctx, socket, later); err != nil {
+		return stop, err
+	}
+	if b.relay == "" {
+		b.relay = filepath.Join(folder, "sse-relay")
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.relay, "github.com/longbox/longbox/sse-relay").CombinedOutput(); err != nil {
+			return stop, fmt.Errorf("build the relay: %w\n%s", err, out)
+		}
+	}
+	return stop, b.startRelay(ctx, "http://"+api, "unix://"+socket, later)
+}
+
+// startAPI starts the API that checks the clients' tokens, and returns its address.
+func (b *bench) startAPI(later func(func())) (string, error) {
 	api := rig.NewAPI()
 	for i := range b.users {
 		api.Set(b.token(i), rig.Reader(b.tenant))
@@ -118,46 +138,46 @@ func (b *bench) start(ctx context.Context, folder string) (func(), error) {
 	api.Set("Bearer deaf", deaf)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return stop, err
+		return "", err
 	}
 	server := &http.Server{Handler: api}
 	go server.Serve(listener)
-	cleanup = append(cleanup, func() { server.Close() })
+	later(func() { server.Close() })
+	return listener.Addr().String(), nil
+}
 
-	socket := filepath.Join(folder, "redis")
-	database := exec.CommandContext(ctx, "redis-server", "--port", "0", "--unixsocket", socket, "--save", "")
-	if err := database.Start(); err != nil {
-		return stop, fmt.Errorf("start redis-server: %w", err)
+// startRedis starts Redis and the publisher of the events.
+func (b *bench) startRedis(ctx context.Context, socket string, later func(func())) error {
+	server := exec.CommandContext(ctx, "redis-server", "--port", "0", "--unixsocket", socket, "--save", "")
+	if err := server.Start(); err != nil {
+		return fmt.Errorf("start redis-server: %w", err)
 	}
-	cleanup = append(cleanup, func() { _ = database.Process.Kill(); _ = database.Wait() })
+	later(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	rdb := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
-	cleanup = append(cleanup, func() { rdb.Close() })
-	b.publisher = events.New(rdb, events.Config{Timeout: time.Second}, nil)
-
-	if b.relay == "" {
-		b.relay = filepath.Join(folder, "sse-relay")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", b.relay, "github.com/longbox/longbox/sse-relay").CombinedOutput(); err != nil {
-			return stop, fmt.Errorf("build the relay: %w\n%s", err, out)
-		}
-	}
+	later(func() { rdb.Close() })
 	for started := time.Now(); rdb.Ping(ctx).Err() != nil; {
 		if time.Since(started) > 10*time.Second {
-			return stop, errors.New("redis-server does not answer")
+			return errors.New("redis-server does not answer")
 		}
 	}
+	b.publisher = events.New(rdb, events.Config{Timeout: time.Second}, nil)
+	return nil
+}
+
+// startRelay starts the relay and waits until it is ready.
+func (b *bench) startRelay(ctx context.Context, api, redis string, later func(func())) error {
 	relay := exec.CommandContext(ctx, b.relay)
-	relay.Env = append(os.Environ(), "LISTEN_ADDR=127.0.0.1:0", "API_URL=http://"+listener.Addr().String(),
-		"REDIS_URL=unix://"+socket, "MAX_CONNECTIONS="+strconv.Itoa(b.clients+b.deaf+100), "MAX_CONNECTIONS_PER_USER=1000000",
+	relay.Env = append(os.Environ(), "LISTEN_ADDR=127.0.0.1:0", "API_URL="+api, "REDIS_URL="+redis, "LOG_LEVEL=INFO",
+		"MAX_CONNECTIONS="+strconv.Itoa(b.clients+b.deaf+100), "MAX_CONNECTIONS_PER_USER=1000000",
 		"CLIENT_QUEUE=16777216") // so that clients that do not read are still there while the others are measured
 	out, err := relay.StderrPipe()
 	if err != nil {
-		return stop, err
+		return err
 	}
-	relay.Env = append(relay.Env, "LOG_LEVEL=INFO")
 	if err := relay.Start(); err != nil {
-		return stop, err
+		return err
 	}
-	cleanup = append(cleanup, func() { _ = relay.Process.Kill(); _ = relay.Wait() })
+	later(func() { _ = relay.Process.Kill(); _ = relay.Wait() })
 	b.pid = relay.Process.Pid
 	log := bufio.NewScanner(out)
 	for b.addr == "" && log.Scan() {
@@ -167,18 +187,18 @@ func (b *bench) start(ctx context.Context, folder string) (func(), error) {
 		}
 	}
 	if b.addr == "" {
-		return stop, errors.New("the relay did not start")
+		return errors.New("the relay did not start")
 	}
 	go func() {
 		for log.Scan() {
 		}
 	}()
-	cleanup = append(cleanup, func() {
+	later(func() {
 		for _, c := range b.connected {
 			c.Close()
 		}
 	})
-	return stop, nil
+	return nil
 }
 
 // token returns a token of about real length.
