@@ -126,7 +126,8 @@ func named(body string) string {
 		return body
 	}
 	name, key, _ := strings.Cut(path, "/")
-	if bucket["name"] = name; key != "" {
+	bucket["name"] = name
+	if key != "" {
 		object["key"] = key
 	}
 	out, err := json.Marshal(event)

@@ -80,7 +80,8 @@ func (r *Result) applyPages(pages []comicinfo.Page) {
 		}
 		if strings.Contains(strings.ToLower(p.Type), "frontcover") && !named { // Type is a list
 			named = true
-			if r.Cover = &r.Pages[p.Image].Entry; p.Image > 0 {
+			r.Cover = &r.Pages[p.Image].Entry
+			if p.Image > 0 {
 				r.CoverImage = nil // it belongs to page 1
 			}
 		}

@@ -63,7 +63,8 @@ func (m *Metadata) limitNames() {
 	m.Authors, m.Subjects = m.Authors[:min(len(m.Authors), mostNames)], slices.Clone(m.Subjects[:min(len(m.Subjects), mostNames)])
 	for i := range m.Authors {
 		a := &m.Authors[i]
-		if a.Name = cut.Chars(a.Name, maxName); a.SortName != nil {
+		a.Name = cut.Chars(a.Name, maxName)
+		if a.SortName != nil {
 			*a.SortName = cut.Chars(*a.SortName, maxName)
 		}
 	}

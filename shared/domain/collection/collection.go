@@ -104,10 +104,12 @@ var (
 // patch is ReadListChanges.patch with the condition.
 func (c CollectionChanges) patch() (patch, error) {
 	p, err := c.ReadListChanges.patch()
-	if p.setCondition = c.Condition.Set; err != nil || c.Condition.Value == nil {
+	p.setCondition = c.Condition.Set
+	if err != nil || c.Condition.Value == nil {
 		return p, err
 	}
-	if p.condition = *c.Condition.Value; len(p.condition) > maxCondition {
+	p.condition = *c.Condition.Value
+	if len(p.condition) > maxCondition {
 		return p, fault.Invalid("condition", "is larger than %d bytes", maxCondition)
 	}
 	if _, err = series.List(series.ListQuery{Condition: p.condition}); err != nil {

@@ -151,7 +151,8 @@ func said(p *oidc.Provider, issuer string) (style oauth2.AuthStyle, keys string,
 // config returns the OAuth client of this server at a provider.
 func (f *found) config(p *Provider, secret, callback string) *oauth2.Config {
 	endpoint := f.Endpoint()
-	if endpoint.AuthStyle = f.style; secret == "" {
+	endpoint.AuthStyle = f.style
+	if secret == "" {
 		endpoint.AuthStyle = oauth2.AuthStyleInParams // there is only the client id
 	}
 	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: secret, Endpoint: endpoint, RedirectURL: callback, Scopes: p.Scopes}

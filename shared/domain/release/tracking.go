@@ -104,7 +104,8 @@ func volumeChapters(raw json.RawMessage) (out map[float64]float64, plain json.Ra
 		}
 		out[volume] = span.End
 		name := strconv.FormatFloat(volume, 'f', -1, 64)
-		if kept[name] = span.End; isSpan {
+		kept[name] = span.End
+		if isSpan {
 			kept[name] = span
 		}
 	}

@@ -91,7 +91,8 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		case !l.more:
 			return true
 		}
-		if token = l.next; len(l.objects) > 0 {
+		token = l.next
+		if len(l.objects) > 0 {
 			after = l.objects[len(l.objects)-1].Key
 		}
 	}

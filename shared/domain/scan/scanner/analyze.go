@@ -172,7 +172,8 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 		at.Done += p.done
 		lost.add(p.unread)
 		books = append(p.left, books[len(part):]...)
-		if at.From = part[len(part)-1].Key + after; len(books) > 0 {
+		at.From = part[len(part)-1].Key + after
+		if len(books) > 0 {
 			at.From = books[0].Key
 		}
 		switch {

@@ -134,7 +134,8 @@ func (s *Scanner) kept(ctx context.Context, h task.Held, afterScan bool) (n int,
 		where k.tenant_id = app.tenant() and k.library_id = $1 and k.deleted_at is not null and ($2::uuid is null or k.series_id = $2)
 		group by 1 order by 1`, h.LibraryID, h.SeriesID, afterScan)
 	for _, r := range rows {
-		if n += r.Books; r.Reason != nil {
+		n += r.Books
+		if r.Reason != nil {
 			because = append(because, keeps[*r.Reason].why)
 		}
 	}
