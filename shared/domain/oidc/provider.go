@@ -95,9 +95,12 @@ func (p *Provider) check() error {
 	if u, err := url.Parse(p.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(p.Issuer, "?#") || len(p.Issuer) > 500 {
 		wrong("issuer", "must be the provider's own issuer address, such as https://id.example.org/realms/books")
 	}
-	for field, text := range map[string]string{"displayName": p.DisplayName, "clientId": p.ClientID, "usernameClaim": p.UsernameClaim, "emailClaim": p.EmailClaim} {
-		if !printable(text, 1, map[bool]int{true: 500, false: 100}[field == "clientId"]) {
-			wrong(field, "must be 1 to 100 printable characters (clientId: 1 to 500)")
+	for _, c := range []struct {
+		field, text string
+		most        int
+	}{{"displayName", p.DisplayName, 100}, {"clientId", p.ClientID, 500}, {"usernameClaim", p.UsernameClaim, 100}, {"emailClaim", p.EmailClaim, 100}} {
+		if !printable(c.text, 1, c.most) {
+			wrong(c.field, "must be 1 to 100 printable characters (clientId: 1 to 500)")
 		}
 	}
 	if !printable(p.GroupsClaim, 0, 200) {
