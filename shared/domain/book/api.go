@@ -22,8 +22,8 @@ func (in ScopeInput) scope() scope {
 	return scope{library: httpapi.OptionalID(in.LibraryID), series: httpapi.OptionalID(in.SeriesID)}
 }
 
-type listInput struct {
-	ScopeInput
+// ListInput says which page of a list is asked for, in which order, and whether with full records.
+type ListInput struct {
 	httpapi.Paging
 	httpapi.Sorting
 	FullInput
@@ -36,7 +36,7 @@ type InLibraryInput struct {
 }
 
 func (in *InLibraryInput) scope() scope {
-	return scope{library: &in.ID, series: httpapi.OptionalID(in.SeriesID)}
+	return scope{library: &in.ID, series: httpapi.OptionalID(in.SeriesID), parent: "Library"}
 }
 
 // Routes registers the operations on books, including the list of books in progress.
@@ -51,48 +51,31 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) 
 
 var operation = httpapi.Group{Path: "/api/v1", Tag: "Books"}.Op
 
-// answer returns a page of a list.
-func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full FullInput) (*httpapi.Page[Entry], error) {
-	field, desc, err := s.order(by)
-	if err != nil {
-		return nil, err
-	}
-	q := list(s, field, desc)
-	q.of = of
-	return q.answer(ctx, d, p, full)
-}
-
 // lists registers the lists of books, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/books", "listBooks", "List books", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
-			httpapi.Paging
-			httpapi.Sorting
-			FullInput
+			ListInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 	httpapi.Register(a, operation("GET", "/libraries/{id}/books", "listLibraryBooks", "List the books of a library", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			InLibraryInput
-			httpapi.Paging
-			httpapi.Sorting
-			FullInput
+			ListInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[Entry], error) {
 			s := in.scope()
 			s.deleted = in.IncludeDeleted
-			return answer(ctx, d, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 	httpapi.Register(a, operation("POST", "/books/list", "filterBooks", "List books that meet a condition and match a title search", auth.BooksRead),
 		func(ctx context.Context, in *struct {
-			httpapi.Paging
-			httpapi.Sorting
-			FullInput
+			ListInput
 			Body struct {
 				ListBody
 				IncludeDeleted bool `json:"includeDeleted,omitempty" doc:"Include books whose file is gone"`
@@ -103,7 +86,7 @@ func lists(a *httpapi.API, d *db.DB) {
 				return nil, err
 			}
 			s.deleted = in.Body.IncludeDeleted
-			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 }
 
@@ -127,8 +110,12 @@ func ownLists(a *httpapi.API, d *db.DB) {
 			summary: "List all books, newest first unless sort is given", list: listBy, latest: "created_at"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.BooksRead).Ahead(),
-			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.Unranked().LatestFirst(l.latest), in.FullInput)
+			func(ctx context.Context, in *struct {
+				ScopeInput
+				ListInput
+			}) (*httpapi.Page[Entry], error) {
+				in.Sorting = in.Unranked().LatestFirst(l.latest)
+				return answer(ctx, d, l.list, in.scope(), in.ListInput)
 			})
 		if l.inLibrary == "" {
 			continue
@@ -136,11 +123,10 @@ func ownLists(a *httpapi.API, d *db.DB) {
 		httpapi.Register(a, operation("GET", "/libraries/{id}"+l.path, l.inLibrary, l.summary+"; limited to one library", auth.BooksRead).Ahead(),
 			func(ctx context.Context, in *struct {
 				InLibraryInput
-				httpapi.Paging
-				httpapi.Sorting
-				FullInput
+				ListInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), &in.ID, in.Paging, in.Unranked().LatestFirst(l.latest), in.FullInput)
+				in.Sorting = in.Unranked().LatestFirst(l.latest)
+				return answer(ctx, d, l.list, in.scope(), in.ListInput)
 			})
 	}
 }

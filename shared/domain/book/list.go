@@ -19,9 +19,8 @@ import (
 type query struct {
 	ids, total      string
 	args, totalArgs []any
-	skips           bool       // ids itself skips the rows before the offset
-	back            string     // ids in the opposite order, if pages may be read from the end; total has the same parameters
-	of              *uuid.UUID // the library of the list: NotFound if it does not exist
+	skips           bool   // ids itself skips the rows before the offset
+	back            string // ids in the opposite order, if pages may be read from the end; total has the same parameters
 }
 
 func limits(n int) string { return fmt.Sprintf(" limit $%d offset $%d", n+1, n+2) }
@@ -62,20 +61,27 @@ func (q query) queue(b *pgx.Batch, rows *[]row, total *int64, limit, offset int)
 	db.Value(b, total, q.total, q.totalArgs...)
 }
 
-// answer returns a page of the list.
-func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
-	p = in.Of(p)
-	var b pgx.Batch
-	known := true
-	if q.of != nil {
-		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
+// answer returns a page of a list.
+func answer(ctx context.Context, d *db.DB, list listing, s scope, in ListInput) (*httpapi.Page[Entry], error) {
+	field, desc, err := s.order(in.Sorting)
+	if err != nil {
+		return nil, err
 	}
-	load := q.queueEntries(&b, p, in.Full)
+	p := in.Of(in.Paging)
+	var b pgx.Batch
+	exists := true
+	switch s.parent {
+	case "Library":
+		db.Value(&b, &exists, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *s.library)
+	case "Series":
+		progress.QueueSeriesExists(&b, &exists, *s.series)
+	}
+	load := list(s, field, desc).queueEntries(&b, p, in.Full)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if !known {
-		return nil, fault.Missing("Library")
+	if !exists {
+		return nil, fault.Missing(s.parent)
 	}
 	page, total, err := load()
 	if err != nil {
@@ -87,6 +93,7 @@ func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in FullIn
 // scope narrows a list.
 type scope struct {
 	library, series *uuid.UUID
+	parent          string // "Library" or "Series" if that must exist, else NotFound
 	deleted         bool   // include books whose file is gone
 	where           string // a compiled condition on b; its parameters come first
 	args            []any
@@ -260,25 +267,6 @@ func onDeck(s scope, field string, desc bool) query {
 
 // InSeries returns a page of the books of one series; NotFound if there is no such series. deleted includes books whose
 // file is gone.
-func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, by httpapi.Sorting, p httpapi.Paging, in FullInput) (*httpapi.Page[Entry], error) {
-	field, desc, err := orderOf(by)
-	if err != nil {
-		return nil, err
-	}
-	p = in.Of(p)
-	var b pgx.Batch
-	var exists bool
-	progress.QueueSeriesExists(&b, &exists, series)
-	load := all(scope{series: &series, deleted: deleted}, field, desc).queueEntries(&b, p, in.Full)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing("Series")
-	}
-	page, total, err := load()
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.NewPage(ctx, p, page, total), nil
+func InSeries(ctx context.Context, d *db.DB, series uuid.UUID, deleted bool, in ListInput) (*httpapi.Page[Entry], error) {
+	return answer(ctx, d, all, scope{series: &series, parent: "Series", deleted: deleted}, in)
 }

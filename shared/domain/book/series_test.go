@@ -23,7 +23,7 @@ func TestBooksOfASeries(t *testing.T) {
 				ID uuid.UUID `path:"id"`
 				httpapi.Paging
 			}) (*httpapi.Page[book.Entry], error) {
-				return book.InSeries(ctx, d, in.ID, false, httpapi.Sorting{}, in.Paging, book.FullInput{})
+				return book.InSeries(ctx, d, in.ID, false, book.ListInput{Paging: in.Paging})
 			})
 	})
 	reader := s.User(t, "one", "reader")

@@ -22,13 +22,6 @@ type ScopeInput struct {
 
 func (in ScopeInput) scope() scope { return scope{library: httpapi.OptionalID(in.LibraryID)} }
 
-type listInput struct {
-	ScopeInput
-	httpapi.Paging
-	httpapi.Sorting
-	book.FullInput
-}
-
 // markInput names the series whose books are marked.
 type markInput struct {
 	Body struct {
@@ -56,46 +49,31 @@ func ofLibrary(path, id, summary string) httpapi.Op {
 	return httpapi.Group{Path: "/api/v1/libraries/{id}/series", Tag: "Series"}.Op("GET", path, id, summary, auth.SeriesRead).Ahead()
 }
 
-// answer returns a page of a list.
-func answer(ctx context.Context, d *db.DB, list listing, s scope, of *uuid.UUID, p httpapi.Paging, by httpapi.Sorting, full book.FullInput) (*httpapi.Page[Entry], error) {
-	field, desc, err := s.order(by)
-	if err != nil {
-		return nil, err
-	}
-	q := list(s, field, desc)
-	q.of = of
-	return q.answer(ctx, d, p, full)
-}
-
 // lists registers the lists of series, over all libraries and per library.
 func lists(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "", "listSeries", "List series", auth.SeriesRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			ScopeInput
 			TermsInput
-			httpapi.Paging
-			httpapi.Sorting
-			book.FullInput
+			book.ListInput
 		}) (*httpapi.Page[Entry], error) {
 			s, err := in.narrow(in.scope())
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 	httpapi.Register(a, ofLibrary("", "listLibrarySeries", "List the series of a library"),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			TermsInput
-			httpapi.Paging
-			httpapi.Sorting
-			book.FullInput
+			book.ListInput
 		}) (*httpapi.Page[Entry], error) {
-			s, err := in.narrow(scope{library: &in.ID})
+			s, err := in.narrow(scope{library: &in.ID, named: true})
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, d, all, s, &in.ID, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 }
 
@@ -103,22 +81,18 @@ func lists(a *httpapi.API, d *db.DB) {
 func searches(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("POST", "/list", "filterSeries", "List series that meet a condition and match a title search", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			httpapi.Paging
-			httpapi.Sorting
-			book.FullInput
+			book.ListInput
 			Body struct{ book.ListBody }
 		}) (*httpapi.Page[Entry], error) {
 			s, err := conditioned(in.Body.Condition, in.Body.Find())
 			if err != nil {
 				return nil, err
 			}
-			return answer(ctx, d, all, s, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, s, in.ListInput)
 		})
 	httpapi.Register(a, operation("POST", "/search", "searchSeries", "Search series by words of their title, best matches first unless sort is given", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
-			httpapi.Paging
-			httpapi.Sorting
-			book.FullInput
+			book.ListInput
 			Body struct {
 				Query     string     `json:"query" maxLength:"1000" doc:"Words that must all occur in the title; without words nothing is found"`
 				LibraryID *uuid.UUID `json:"libraryId,omitempty" format:"uuid" nullable:"true"`
@@ -127,7 +101,7 @@ func searches(a *httpapi.API, d *db.DB) {
 		}) (*httpapi.Page[Entry], error) {
 			words := naming.Normalize(in.Body.Query)
 			in.Full = in.Full || in.Body.Full
-			return answer(ctx, d, all, scope{library: in.Body.LibraryID, find: &words}, nil, in.Paging, in.Sorting, in.FullInput)
+			return answer(ctx, d, all, scope{library: in.Body.LibraryID, find: &words}, in.ListInput)
 		})
 }
 
@@ -146,17 +120,20 @@ func ownLists(a *httpapi.API, d *db.DB) {
 			summary: "List all series, latest changed first unless sort is given", list: listBy, latest: "date_updated"},
 	} {
 		httpapi.Register(a, operation("GET", l.path, l.id, l.summary, auth.SeriesRead).Ahead(),
-			func(ctx context.Context, in *listInput) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, in.scope(), nil, in.Paging, in.Unranked(score).LatestFirst(l.latest), in.FullInput)
+			func(ctx context.Context, in *struct {
+				ScopeInput
+				book.ListInput
+			}) (*httpapi.Page[Entry], error) {
+				in.Sorting = in.Unranked(score).LatestFirst(l.latest)
+				return answer(ctx, d, l.list, in.scope(), in.ListInput)
 			})
 		httpapi.Register(a, ofLibrary(l.path, l.inLibrary, l.summary+"; limited to one library"),
 			func(ctx context.Context, in *struct {
 				httpapi.IDInput
-				httpapi.Paging
-				httpapi.Sorting
-				book.FullInput
+				book.ListInput
 			}) (*httpapi.Page[Entry], error) {
-				return answer(ctx, d, l.list, scope{library: &in.ID}, &in.ID, in.Paging, in.Unranked(score).LatestFirst(l.latest), in.FullInput)
+				in.Sorting = in.Unranked(score).LatestFirst(l.latest)
+				return answer(ctx, d, l.list, scope{library: &in.ID, named: true}, in.ListInput)
 			})
 	}
 }
@@ -173,12 +150,10 @@ func single(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/{id}/books", "listSeriesBooks", "List the books of a series in order", auth.BooksRead).Ahead(),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
-			httpapi.Paging
-			httpapi.Sorting
-			book.FullInput
+			book.ListInput
 			IncludeDeleted bool `query:"includeDeleted" doc:"Include books whose file is gone"`
 		}) (*httpapi.Page[book.Entry], error) {
-			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.Sorting, in.Paging, in.FullInput)
+			return book.InSeries(ctx, d, in.ID, in.IncludeDeleted, in.ListInput)
 		})
 }
 

@@ -96,8 +96,7 @@ const gapProvider = `case when num_nonnulls(g.chapter_gap, g.volume_gap) > 0 the
 type query struct {
 	ids, total      string
 	args, totalArgs []any
-	skips           bool       // ids itself skips the rows before the offset
-	of              *uuid.UUID // the library of the list: NotFound if it does not exist
+	skips           bool // ids itself skips the rows before the offset
 }
 
 // page returns the select of the ids of one page.
@@ -108,15 +107,19 @@ func (q query) page() string {
 	return q.ids + fmt.Sprintf(" limit $%d offset $%d", len(q.args)+1, len(q.args)+2)
 }
 
-// answer returns a page of the list.
-func (q query) answer(ctx context.Context, d *db.DB, p httpapi.Paging, in book.FullInput) (*httpapi.Page[Entry], error) {
-	p = in.Of(p)
+// answer returns a page of a list.
+func answer(ctx context.Context, d *db.DB, list listing, s scope, in book.ListInput) (*httpapi.Page[Entry], error) {
+	field, desc, err := s.order(in.Sorting)
+	if err != nil {
+		return nil, err
+	}
+	p := in.Of(in.Paging)
 	var b pgx.Batch
 	known := true
-	if q.of != nil {
-		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *q.of)
+	if s.named {
+		db.Value(&b, &known, "select exists (select from library where tenant_id = app.tenant() and id = $1)", *s.library)
 	}
-	load := q.queueEntries(&b, p, in.Full)
+	load := list(s, field, desc).queueEntries(&b, p, in.Full)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -145,6 +148,7 @@ func (q query) queue(b *pgx.Batch, limit, offset int) (load func() ([]Series, in
 // scope narrows a list.
 type scope struct {
 	library *uuid.UUID
+	named   bool   // the list is one of the library: NotFound if that does not exist
 	where   string // a compiled condition on s; its parameters come first
 	args    []any
 	find    *string // the search text for titles, normalized by naming.Normalize
