@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -208,7 +207,7 @@ func (b *MetadataBody) columns() []column {
 		of("ageRating", "age_rating", "integer", b.AgeRating), of("year", "year", "integer", b.Year),
 		of("totalChapterCount", "total_chapter_count", "double precision", b.TotalChapterCount),
 		of("totalVolumeCount", "total_volume_count", "integer", b.TotalVolumeCount), of("authors", "authors", "jsonb", b.Authors),
-		of("customMetadata", "custom_metadata", "jsonb", b.CustomMetadata), of("titleSort", "custom_title_sort", "text", b.TitleSort)}
+		of("customMetadata", "custom_metadata", "jsonb", b.CustomMetadata)}
 }
 
 // amendment is the result of a change of metadata.
@@ -283,29 +282,31 @@ func queueAmend(b *pgx.Batch, row **amendedRow, id uuid.UUID, body *MetadataBody
 	if body.Title.Set {
 		names = append(names, "title")
 	}
-	ofTitle := book.SortTitleSQL("case when $2 then $3 else s.title end")
 	args, set := []any{id, body.Title.Set, title, naming.Normalize(title), locks}, []string{}
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
 	for _, c := range body.columns() {
 		if c.sent = c.sent || replace; c.sent {
 			names = append(names, c.field)
 		}
-		args = append(args, c.sent, c.value)
-		value := fmt.Sprintf("$%d::%s", len(args), c.kind)
-		if c.name == "custom_title_sort" {
-			value = "nullif(" + value + ", " + ofTitle + ")"
-		}
-		set = append(set, fmt.Sprintf("%[1]s = case when $%[2]d then %[3]s else s.%[1]s end", c.name, len(args)-1, value))
+		set = append(set, fmt.Sprintf("%[1]s = case when %[2]s then %[3]s::%[4]s else s.%[1]s end", c.name, arg(c.sent), arg(c.value), c.kind))
 	}
-	sent := fmt.Sprintf("$%d", len(args)-1) // titleSort, the last column
-	sort := fmt.Sprintf("case when %s then $%d::text else s.custom_title_sort end", sent, len(args))
-	args = append(args, names)
+	sorted := body.TitleSort.Set || replace
+	if sorted {
+		names = append(names, "titleSort")
+	}
+	sent, sort, written := arg(sorted), arg(body.TitleSort.Value)+"::text", arg(names)+"::text[]"
+	ofTitle := book.SortTitleSQL("case when $2 then $3 else s.title end")
 	db.One(b, row, "update series s set "+strings.Join(set, ", ")+`,
 		  title = case when $2 then $3 else s.title end, search_title = case when $2 then $4 else s.search_title end,
-		  title_sort = coalesce(`+sort+`, case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort
-		    else `+ofTitle+` end),
+		  custom_title_sort = case when `+sent+` then nullif(`+sort+`, `+ofTitle+`) else s.custom_title_sort end,
+		  title_sort = coalesce(case when `+sent+` then `+sort+` else s.custom_title_sort end,
+		    case when 'titleSort' = any(s.locks) and not `+sent+` then s.title_sort else `+ofTitle+` end),
 		  locks = array(select unnest(s.locks) union select unnest($5::text[])),
-		  described = array(select unnest(s.described) except select unnest($`+strconv.Itoa(len(args))+`::text[])),
-		  updated_at = case when cardinality($`+strconv.Itoa(len(args))+`::text[]) > 0 then now() else s.updated_at end
+		  described = array(select unnest(s.described) except select unnest(`+written+`)),
+		  updated_at = case when cardinality(`+written+`) > 0 then now() else s.updated_at end
 		where s.tenant_id = app.tenant() and s.id = $1 returning s.library_id, `+metadataColumns, args...)
 	return names
 }
