@@ -12,10 +12,12 @@ import (
 
 // outcome is what a batch of analysed books changed in the database.
 type outcome struct {
-	status   *scan.Status    // of the scan; nil if there is none
-	moves    []*move         // of books to the series in their metadata
-	stored   []stored        // books, except those that changed meanwhile
-	enriched [4][]enriched   // series changed by their books
+	status   *scan.Status // of the scan; nil if there is none
+	moves    []*move      // of books to the series in their metadata
+	stored   []stored     // books, except those that changed meanwhile
+	enriched struct {     // series changed by what their books contain
+		metadata, genres, tags, titles []enriched
+	}
 	showing  []events.Series // series that show one of the new covers
 	moved    []follow.Book   // books that turned out to be moved ones
 	arranged []events.Event
@@ -48,7 +50,7 @@ func (o *outcome) events(found []analyzed) []events.Event {
 		out = append(out, events.CoverUpdated(events.SeriesEntity, w.ID, &w.LibraryID))
 	}
 	told := map[enriched]bool{}
-	for _, series := range slices.Concat(o.enriched[:]...) {
+	for _, series := range slices.Concat(o.enriched.metadata, o.enriched.genres, o.enriched.tags, o.enriched.titles) {
 		if !told[series] {
 			told[series] = true
 			out = append(out, events.SeriesUpdated(events.Series(series)))

@@ -85,11 +85,11 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	queuePackages(b, found)
 	queueLockSeries(b, ids)
 	queueDescriptions(b, found, withdraw)
-	queueSeriesMetadata(b, found, &out.enriched[0])
+	queueSeriesMetadata(b, found, &out.enriched.metadata)
 	queueDescriptions(b, found, fillIn)
-	queueTaxonomy(b, "genre", "genres", found, genres, &out.enriched[1])
-	queueTaxonomy(b, "tag", "tags", found, tags, &out.enriched[2])
-	queueAlternateTitles(b, found, &out.enriched[3])
+	queueTaxonomy(b, "genre", "genres", found, genres, &out.enriched.genres)
+	queueTaxonomy(b, "tag", "tags", found, tags, &out.enriched.tags)
+	queueAlternateTitles(b, found, &out.enriched.titles)
 	queueClamp(b, found) // before the progress of a new book moves to the book that it turns out to be
 	queueFollowFound(b, scanID, found, &out.moved)
 	if len(out.moves) > 0 {
@@ -192,35 +192,53 @@ func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyz
 	return nil
 }
 
+// resultRow is a book after its analysis, as queueResults passes it to the database.
+type resultRow struct {
+	ID        uuid.UUID `json:"id"`
+	Revision  int       `json:"revision"`
+	Keep      bool      `json:"keep"` // the number: it is a position that the scan has set
+	Number    *float64  `json:"number"`
+	Chapter   *float64  `json:"chapter"`
+	Volume    *int      `json:"volume"`
+	ErrorType *string   `json:"error_type"`
+	ErrorText *string   `json:"error_text"`
+	Direction *string   `json:"direction"`
+	Day       *int64    `json:"day"`
+	// If one of these is nil, the book keeps its value.
+	Format *string `json:"format"`
+	Print  *string `json:"print"`
+	Size   *int64  `json:"size"`
+	Pages  *int    `json:"pages"`
+	Title  *string `json:"title"`
+	Sort   *string `json:"sort"`
+	Search *string `json:"search"`
+}
+
+// resultOf returns the row of a book.
+func resultOf(a analyzed, set *strategy.Set) resultRow {
+	r := resultRow{ID: a.ID, Revision: a.Revision, Keep: set.Positions(), Number: a.file.Number, Chapter: a.file.Chapter, Volume: a.file.Volume}
+	if a.problem != nil {
+		r.ErrorType, r.ErrorText = &a.problem.Type, new(clip(a.problem.Message, 1000))
+		return r
+	}
+	r.Format, r.Print, r.Size, r.Direction = &a.Result.Format, &a.Result.Fingerprint, new(a.Size), nonEmpty(a.Direction)
+	r.Pages, r.Day = new(cmp.Or(len(a.Pages), a.SpineCount)), releaseDay(&a.Metadata)
+	if set.Positioned() { // the scan names it
+		return r
+	}
+	title, sort := a.file.Title, naming.SortTitle(a.file.Title)
+	if a.Metadata.TitleSort != "" && title == naming.Line(strings.TrimSpace(a.Metadata.Title)) {
+		sort = clip(a.Metadata.TitleSort, 1000)
+	}
+	r.Title, r.Sort, r.Search = &title, &sort, new(naming.Normalize(title))
+	return r
+}
+
 // queueResults stores the analyses, except of books that changed meanwhile; out receives the stored ones.
 func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set, out *[]stored) error {
-	n := len(found)
-	ids, revisions := make([]uuid.UUID, n), make([]int, n)
-	keep := make([]bool, n) // keep the number: it is a position that the scan has set
-	numbers, chapters, volumes := make([]*float64, n), make([]*float64, n), make([]*int, n)
-	directions, errorTypes, errorTexts := make([]*string, n), make([]*string, n), make([]*string, n)
-	// If one of these is nil, the book keeps its value.
-	formats, prints, sizes, pages := make([]*string, n), make([]*string, n), make([]*int64, n), make([]*int, n)
-	days := make([]*int64, n)
-	titles, sorts, searches := make([]*string, n), make([]*string, n), make([]*string, n)
+	rows := make([]resultRow, len(found))
 	for i, a := range found {
-		set := sets[a.LibraryID]
-		ids[i], revisions[i], keep[i] = a.ID, a.Revision, set.Positions()
-		numbers[i], chapters[i], volumes[i] = a.file.Number, a.file.Chapter, a.file.Volume
-		if a.problem != nil {
-			errorTypes[i], errorTexts[i] = &a.problem.Type, new(clip(a.problem.Message, 1000))
-			continue
-		}
-		formats[i], prints[i], sizes[i], directions[i] = &a.Result.Format, &a.Result.Fingerprint, new(a.Size), nonEmpty(a.Direction)
-		pages[i], days[i] = new(cmp.Or(len(a.Pages), a.SpineCount)), releaseDay(&a.Metadata)
-		if set.Positioned() { // the scan names it
-			continue
-		}
-		title, sort := a.file.Title, naming.SortTitle(a.file.Title)
-		if a.Metadata.TitleSort != "" && title == naming.Line(strings.TrimSpace(a.Metadata.Title)) {
-			sort = clip(a.Metadata.TitleSort, 1000)
-		}
-		titles[i], sorts[i], searches[i] = &title, &sort, new(naming.Normalize(title))
+		rows[i] = resultOf(a, sets[a.LibraryID])
 	}
 	db.All(b, out, `update book k set
 		  analyzed = u.error_type is null, error_type = u.error_type, error_message = u.error_text,
@@ -236,13 +254,12 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
 		  release_day = case when u.error_type is not null or l.locks && '{yearLock,monthLock,dayLock}' then k.release_day else u.day end,
 		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
-		from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
-		    $11::double precision[], $12::double precision[], $13::integer[], $14::integer[], $15::boolean[], $16::bigint[], $17::bigint[])
-		  as u(id, revision, format, print, title, sort, search, direction, error_type, error_text, number, chapter, volume, pages, keep, size, day)
+		from jsonb_to_recordset($1) as u(id uuid, revision integer, keep boolean, number double precision, chapter double precision, volume integer,
+		    error_type text, error_text text, direction text, day bigint, format text, print text, size bigint, pages integer,
+		    title text, sort text, search text)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
-		returning k.id, k.series_id, k.library_id`,
-		ids, revisions, formats, prints, titles, sorts, searches, directions, errorTypes, errorTexts, numbers, chapters, volumes, pages, keep, sizes, days)
+		returning k.id, k.series_id, k.library_id`, *toJSON(rows))
 	queuePositions(b, found)
 	if err := queueMetadata(b, found); err != nil {
 		return err
