@@ -91,9 +91,11 @@ func (s *service) updateUser(ctx context.Context, id uuid.UUID, in UserUpdate) (
 		if locked.isLastAdmin() && (next.Role != auth.Admin || !next.IsActive) {
 			return fault.New(fault.Conflict, "%q is the last active administrator and cannot be disabled or given another role; make another user an administrator first", locked.target.Username)
 		}
-		endSessions := passwordHash != nil || (locked.target.IsActive && !next.IsActive)
-		forgetMail := next.EmailVerified || next.Email != locked.target.Email // a mail to the old address confirms nothing
-		stored, err = updateUser(ctx, tx, next, passwordHash, endSessions, forgetMail, in.claim(ctx, locked.target, next))
+		stored, err = updateUser(ctx, tx, userChange{
+			User: next, passwordHash: passwordHash, claimed: in.claim(ctx, locked.target, next),
+			endSessions: passwordHash != nil || locked.target.IsActive && !next.IsActive,
+			forgetMail:  next.EmailVerified || next.Email != locked.target.Email, // a mail to the old address confirms nothing
+		})
 		return err
 	})
 	if err != nil {
@@ -245,19 +247,27 @@ func lock(ctx context.Context, tx pgx.Tx, id uuid.UUID) (locked, error) {
 	return locked{target: *target, others: others}, nil
 }
 
-// updateUser stores a changed user; claimed is the result of claim.
-func updateUser(ctx context.Context, tx pgx.Tx, u User, passwordHash *string, endSessions, forgetMail bool, claimed *bool) (*User, error) {
+// userChange is a user after a change, and what else the change does.
+type userChange struct {
+	User
+	passwordHash            *string // nil: unchanged
+	claimed                 *bool   // the result of claim
+	endSessions, forgetMail bool
+}
+
+// updateUser stores a changed user.
+func updateUser(ctx context.Context, tx pgx.Tx, u userChange) (*User, error) {
 	var b pgx.Batch
 	var stored *User
 	db.One(&b, &stored, `update account set username = $2, email = $3, role = $4, permissions = $5, is_active = $6, email_verified = $7,
 			password_hash = coalesce($8, password_hash), generation = generation + case when $9 then 1 else 0 end,
 			email_claimed = coalesce($10, email_claimed), updated_at = now()
 		where tenant_id = app.tenant() and id = $1 returning `+userColumns,
-		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, passwordHash, endSessions, claimed)
-	if endSessions {
+		u.ID, u.Username, u.Email, u.Role, u.Permissions, u.IsActive, u.EmailVerified, u.passwordHash, u.endSessions, u.claimed)
+	if u.endSessions {
 		b.Queue("delete from refresh_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}
-	if forgetMail {
+	if u.forgetMail {
 		b.Queue("delete from verification_token where tenant_id = app.tenant() and account_id = $1", u.ID)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
