@@ -70,31 +70,14 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 		}
 		return s.sendCostly(w, r, i, n, e, tag)
 	}
-	if store.Near() {
-		give, err := s.turns.take(r.Context())
-		if err != nil {
-			return s.explain(r, i, err)
-		}
-		defer give()
+	give, err := s.turn(r.Context(), store)
+	if err != nil {
+		return s.explain(r, i, err)
 	}
+	defer give()
 	body, err := store.Range(r.Context(), bucket, o, e.Offset, e.Length)
 	if err != nil {
-		if err := httpapi.Confirmed(r.Context()); err != nil {
-			return err // the file may have moved
-		}
-	}
-	if isPacked && blob.Lost(err) { // the bucket was emptied, or the pack was rebuilt
-		s.Finder.forget(r.Context(), i.BookID)
-		if e, err = i.Entry(n); err != nil {
-			return err
-		}
-		return s.sendCostly(w, r, i, n, e, tag)
-	}
-	switch {
-	case err != nil && isPacked:
-		return s.explain(r, i, err)
-	case err != nil:
-		return s.unopened(r, i, err)
+		return s.unread(w, r, i, n, tag, isPacked, err)
 	}
 	defer body.Close()
 	content, kind, err := open(e, body, gzip, s.Content.Limits)
@@ -108,6 +91,25 @@ func (s *Server) original(w http.ResponseWriter, r *http.Request, i *Index, n in
 	Copy(w, r, content)
 	drain(body)
 	return nil
+}
+
+// unread handles a failed read of page n. A page that its pack has lost is sent from the book.
+func (s *Server) unread(w http.ResponseWriter, r *http.Request, i *Index, n int, tag string, isPacked bool, failure error) error {
+	if err := httpapi.Confirmed(r.Context()); err != nil {
+		return err // the file may have moved
+	}
+	switch {
+	case !isPacked:
+		return s.unopened(r, i, failure)
+	case !blob.Lost(failure):
+		return s.explain(r, i, failure)
+	}
+	s.Finder.forget(r.Context(), i.BookID) // the bucket was emptied, or the pack was rebuilt
+	e, err := i.Entry(n)
+	if err != nil {
+		return err
+	}
+	return s.sendCostly(w, r, i, n, e, tag)
 }
 
 // drain reads the bytes behind an entry, as its range reaches to the next entry, so that the connection can be reused.

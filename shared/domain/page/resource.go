@@ -75,13 +75,11 @@ func (s *Server) Resource(w http.ResponseWriter, r *http.Request, i *Index, name
 		CopyHeld(w, r, data)
 		return nil
 	}
-	if s.Content.Store.Near() {
-		give, err := s.turns.take(r.Context())
-		if err != nil {
-			return s.explain(r, i, err)
-		}
-		defer give()
+	give, err := s.turn(r.Context(), s.Content.Store)
+	if err != nil {
+		return s.explain(r, i, err)
 	}
+	defer give()
 	body, err := s.Content.Store.Range(r.Context(), i.Bucket, i.Object(), e.Offset, e.Length)
 	if err != nil {
 		return s.unopened(r, i, err)

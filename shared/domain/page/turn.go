@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/blob"
 )
 
 // turnLasts is the longest time for which a page holds a turn at the store. A page that takes longer has a slow client,
@@ -29,4 +31,12 @@ func (t turns) take(ctx context.Context) (give func(), err error) {
 	end := sync.OnceFunc(func() { <-t })
 	over := time.AfterFunc(turnLasts, end)
 	return func() { over.Stop(); end() }, nil
+}
+
+// turn waits for a turn if the store is on this machine; give ends it.
+func (s *Server) turn(ctx context.Context, store *blob.Store) (give func(), err error) {
+	if !store.Near() {
+		return func() {}, nil
+	}
+	return s.turns.take(ctx)
 }
