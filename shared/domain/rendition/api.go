@@ -72,13 +72,18 @@ func pageRoutes(a *httpapi.API, m *Maker, s *page.Server, d Delivery) {
 		})
 }
 
+// covered is a kind of thing that has covers.
+type covered struct {
+	path, id, tag, permission string // of the operation
+	what                      string // as clients call it
+	exists                    string // SQL for true if there is the one with id $1
+	queries                   []string
+	borrowed                  bool
+}
+
 // coverRoutes adds the covers.
 func coverRoutes(a *httpapi.API, m *Maker, d Delivery) {
-	for _, c := range []struct {
-		path, id, tag, what, permission, exists string
-		queries                                 []string
-		borrowed                                bool
-	}{
+	for _, c := range []covered{
 		{path: "/api/v1/books/{id}/thumbnail", id: "getBookThumbnail", tag: "Books", what: "Book", permission: auth.BooksRead,
 			exists: "select true from book where tenant_id = app.tenant() and id = $1 and deleted_at is null", queries: []string{bookCover}},
 		{path: "/api/v1/series/{id}/thumbnail", id: "getSeriesThumbnail", tag: "Series", what: "Series", permission: auth.SeriesRead,
@@ -97,30 +102,30 @@ func coverRoutes(a *httpapi.API, m *Maker, d Delivery) {
 				if err != nil {
 					return err
 				}
-				return showCover(w, r, m, d, c.what, c.exists, c.queries, id, c.borrowed)
+				return showCover(w, r, m, d, c, id)
 			})
 	}
 }
 
-// showCover sends the first cover of id that queries find. Without one, a list of members answers 404; anything else
+// showCover sends the first cover of id that c.queries find. Without one, a list of members answers 404; anything else
 // shows a placeholder.
-func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, what, exists string, queries []string, id uuid.UUID, borrowed bool) error {
-	row, err := m.findCover(r.Context(), what, exists, queries, id)
+func showCover(w http.ResponseWriter, r *http.Request, m *Maker, d Delivery, c covered, id uuid.UUID) error {
+	row, err := m.findCover(r.Context(), c.what, c.exists, c.queries, id)
 	if err != nil {
 		return err
 	}
-	if row == nil && what == collections {
+	if row == nil && c.what == collections {
 		if row, err = m.automaticCover(r.Context(), id); err != nil {
 			return err
 		}
 	}
 	switch {
-	case row == nil && (what == collections || what == readLists):
+	case row == nil && (c.what == collections || c.what == readLists):
 		return fault.New(fault.NotFound, "It contains nothing with a cover that you may see")
 	case row == nil:
 		return placeholder(w, r, http.StatusOK)
 	}
-	row.borrowed = borrowed
+	row.borrowed = c.borrowed
 	return d.cover(w, r, row)
 }
 

@@ -59,7 +59,7 @@ func komgaWanted(a *httpapi.API, m *Maker, d Delivery) {
 		a.Handle(httpapi.Op{Method: "GET", Path: "/{prefix}/api/v1/" + c.path + "/want-to-read/thumbnail", ID: c.id, Tag: "Komga-compatible", Summary: "Get the cover image of the caller's want-to-read list",
 			Permission: c.permission, Prefixed: true, Cookie: true, Media: "image/*", Also: pictures},
 			func(w http.ResponseWriter, r *http.Request) error {
-				return showCover(w, r, m, d, "List", "select $1::uuid is not null", []string{c.query}, uuid.Nil, true)
+				return showCover(w, r, m, d, covered{what: "List", exists: "select $1::uuid is not null", queries: []string{c.query}, borrowed: true}, uuid.Nil)
 			})
 	}
 }
