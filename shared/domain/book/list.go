@@ -226,8 +226,8 @@ func (q query) counted(s scope, where string) query {
 func reading(s scope, field string, desc bool) query      { return touched(s, true).by(field, desc) }
 func recentlyRead(s scope, field string, desc bool) query { return touched(s, false).by(field, desc) }
 
-// touched lists the books that the caller has progress in, latest first; open leaves out those completed or not begun. The book comes
-// from a subquery, one index lookup per progress row.
+// touched lists the books that the caller has progress in, latest first; open leaves out those completed or not begun.
+// The book comes from a subquery, one index lookup per progress row.
 func touched(s scope, open bool) query {
 	narrow, args := s.narrow()
 	where := `from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()`

@@ -77,7 +77,8 @@ func New(c Config) (Sender, error) {
 	return &smtpSender{config: c}, nil
 }
 
-// logSender logs messages, on machines without a mail server. A warning, because the log is the only place of their links.
+// logSender logs messages, on machines without a mail server. A warning, because the log is the only place of their
+// links.
 type logSender struct{}
 
 func (logSender) Send(ctx context.Context, m Message) error {

@@ -232,8 +232,8 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 	}
 }
 
-// A series whose books go one by one, the first with its file and the others because their metadata names another, leaves
-// what is of it to the one that most of them are in.
+// A series whose books go one by one, the first with its file and the others because their metadata names another,
+// leaves what is of it to the one that most of them are in.
 func TestSeriesGoesWithAFileAndInMetadata(t *testing.T) {
 	s := newShelves(t, "Old", 3)
 	s.remove("Old 00.cbz")
