@@ -158,32 +158,6 @@ func TestListsOfReading(t *testing.T) {
 	}
 }
 
-// A text may be begun by its percentage alone. Progress before the first page, at 0 %, is none, for filters as for the
-// lists of books that are being read.
-func TestBegun(t *testing.T) {
-	t.Parallel()
-	s := testkit.Serve(t, routes)
-	me := s.User(t, "one", "reader")
-	_, books := series(t, s, s.One, library(t, s, s.One, "texts"), "A", 4)
-	read(t, s, me, books[0], true, 3)
-	read(t, s, me, books[1], false, 2)
-	read(t, s, me, books[2], false, 1)
-	exec(t, s, "update progress set current_page = 0, percentage = case book_id when $1 then 0.4 else 0 end where not completed", books[1])
-	check := func(what string, r *testkit.Response, want string) {
-		t.Helper()
-		if got, total := titles(t, r); strings.Join(got, ",") != want || total != len(got) {
-			t.Errorf("%s: %v, total %d, want %s", what, got, total, want)
-		}
-	}
-	for status, want := range map[string]string{"read": "A 1", "in_progress": "A 2", "unread": "A 3,A 4"} {
-		check(status, me.Do("POST", "/api/v1/books/list", `{"condition":{"readStatus":{"operator":"is","value":"`+status+`"}}}`), want)
-	}
-	check("in progress", me.Do("GET", "/api/v1/books/in-progress", nil), "A 2")
-	check("on deck beside a begun book", me.Do("GET", "/api/v1/books/on-deck", nil), "")
-	exec(t, s, "update progress set percentage = 0 where book_id = $1", books[1])
-	check("on deck", me.Do("GET", "/api/v1/books/on-deck", nil), "A 2")
-}
-
 // Every list has the same members in any order; with sort, its order is that of the list of all books.
 func TestEveryListIsSorted(t *testing.T) {
 	t.Parallel()

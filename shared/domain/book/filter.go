@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/filter"
@@ -95,8 +94,8 @@ func readStatus(_ *filter.Builder, op string, value any) (string, error) {
 	const mine = "exists (select from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id and "
 	sql := map[string]string{
 		"read":        mine + "p.completed)",
-		"in_progress": mine + "not p.completed and " + progress.BegunSQL + ")",
-		"unread":      "not " + mine + progress.BegunSQL + ")",
+		"in_progress": mine + "not p.completed and p.current_page > 0)",
+		"unread":      "not " + mine + "(p.completed or p.current_page > 0))",
 	}[value.(string)]
 	if op == "isNot" {
 		sql = "not (" + sql + ")"

@@ -226,13 +226,13 @@ func (q query) counted(s scope, where string) query {
 func reading(s scope, field string, desc bool) query      { return touched(s, true).by(field, desc) }
 func recentlyRead(s scope, field string, desc bool) query { return touched(s, false).by(field, desc) }
 
-// touched lists the books that the caller has progress in, latest first; open leaves out those completed or not begun.
-// The book comes from a subquery, one index lookup per progress row.
+// touched lists the books that the caller has progress in, latest first; open leaves out completed ones. The book comes
+// from a subquery, one index lookup per progress row.
 func touched(s scope, open bool) query {
 	narrow, args := s.narrow()
 	where := `from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()`
 	if open {
-		where += " and not p.completed and " + progress.BegunSQL
+		where += " and not p.completed"
 	}
 	where += " and (select b.deleted_at is null" + narrow + " from book b where b.tenant_id = app.tenant() and b.id = p.book_id)"
 	return query{
@@ -247,8 +247,7 @@ func touched(s scope, open bool) query {
 func onDeck(s scope, field string, desc bool) query {
 	narrow, args := s.narrow()
 	decks := `with mine as materialized (
-	  select p.book_id, p.updated_at, p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()
-	    and ` + progress.BegunSQL + `),
+	  select p.book_id, p.updated_at, p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account()),
 	read as materialized (
 	  select b.series_id, max(p.updated_at) as at from mine p
 	  cross join lateral (select b.series_id from book b

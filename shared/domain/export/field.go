@@ -66,7 +66,7 @@ func people(sql string) string {
 const (
 	// read and begun count books of the series s by the caller's progress.
 	read   = "(select count(*) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null and p.completed)"
-	begun  = "(select count(*) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null and not p.completed and " + progress.BegunSQL + ")"
+	begun  = "(select count(*) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null and not p.completed and p.current_page > 0)"
 	last   = "(select max(p.updated_at) from book b join progress p on p.tenant_id = b.tenant_id and p.account_id = app.account() and p.book_id = b.id where b.tenant_id = app.tenant() and b.series_id = s.id and b.deleted_at is null)"
 	folder = "case when s.path = '' or left(s.path, 1) = '/' then l.path else regexp_replace(l.path, '/$', '') || '/' || s.path end"
 	rating = " from series_rating r where r.tenant_id = app.tenant() and r.account_id = app.account() and r.series_id = s.id)"
@@ -149,7 +149,7 @@ var bookFields = []field{
 	one("createdAt", "Added", moment("b.created_at")),
 	one("updatedAt", "Changed", moment("b.updated_at")),
 	own(one("wantToRead", "Want to read", "exists (select from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account() and w.book_id = b.id)")),
-	own(one("readStatus", "Read", "case when p.completed then 'read' when "+progress.BegunSQL+" then 'in_progress' else 'unread' end")),
+	own(one("readStatus", "Read", "case when p.completed then 'read' when p.current_page > 0 then 'in_progress' else 'unread' end")),
 	own(one("currentPage", "At page", "p.current_page")),
 	own(one("progressPercentage", "Progress", "case when p.current_page is not null then "+progress.PercentageSQL+" end")),
 	own(one("startedAt", "Begun", moment("p.started_at"))),

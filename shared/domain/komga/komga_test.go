@@ -494,13 +494,6 @@ func TestProgress(t *testing.T) {
 	series := root + "/v2/series/" + sh.series["Able"].String() + "/read-progress/tachiyomi"
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksCount": 4.0, "booksReadCount": 1.0, "booksUnreadCount": 3.0, "booksInProgressCount": 0.0,
 		"lastReadContinuousNumberSort": 1.0, "maxNumberSort": 4.0})
-	read(t, s, me, able[1], false)
-	for percentage, open := range map[float64]float64{0: 0, 0.4: 1} { // only the percentage of a text tells
-		s.DB.Exec(t, "update progress set current_page = 0, percentage = $2 where book_id = $1", able[1], percentage)
-		want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksInProgressCount": open, "booksUnreadCount": 3 - open})
-		want(t, me.Do("GET", root+"/v1/series/"+sh.series["Able"].String(), nil).Want(200).Map(), map[string]any{"booksInProgressCount": open})
-	}
-	s.DB.Exec(t, "delete from progress where book_id = $1", able[1])
 	me.Do("PUT", series, `{"lastBookNumberSortRead":2.5}`).Want(204)
 	me.Do("PUT", series, `{"lastBookNumberSortRead":1}`).Want(204) // marks nothing as unread
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksReadCount": 3.0, "lastReadContinuousNumberSort": 2.5})

@@ -40,7 +40,7 @@ type Counts struct {
 	Open   int64 `json:"booksInProgressCount" db:"open"`
 }
 
-// counts selects Counts from books with the caller's completed (null if not begun).
+// counts selects Counts from books with the caller's completed (null without progress).
 const counts = `select count(*) as books, count(*) filter (where completed) as read, count(*) filter (where completed is null) as unread,
 		  count(*) filter (where not completed) as open`
 
@@ -58,7 +58,7 @@ func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgres
 	progress.QueueSeriesExists(&b, &exists, id)
 	db.One(&b, &out, `with book as materialized (
 		  select b.number, (select p.completed from progress p
-		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id and `+progress.BegunSQL+`) as completed
+		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
 		  from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null)
 		`+counts+`, coalesce(max(number), 0) as max,
 		  coalesce(max(number) filter (where completed and number < coalesce((select min(number) from book where completed is not true), 'infinity')), 0) as last
@@ -115,8 +115,8 @@ func queueReadList(ctx context.Context, d *db.DB, id string, queue func(*pgx.Bat
 	return collection.Books(ctx, d, list, "", "", queue)
 }
 
-// mine is SQL for whether the caller has completed the book l.id; null if not begun.
-const mine = "(select p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = l.id and " + progress.BegunSQL + ")"
+// mine is SQL for whether the caller has completed the book l.id; null without progress.
+const mine = "(select p.completed from progress p where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = l.id)"
 
 func readListProgress(ctx context.Context, d *db.DB, id string) (out *ReadListProgress, err error) {
 	err = queueReadList(ctx, d, id, func(b *pgx.Batch, list *book.Listed) {

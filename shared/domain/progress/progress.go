@@ -27,10 +27,6 @@ const completeAt = 0.98
 const PercentageSQL = "case when lower(b.format) = 'epub' then p.percentage when b.page_count > 0 then " +
 	"least(1, p.current_page::double precision / b.page_count) end"
 
-// BegunSQL is an SQL condition on progress p: the caller has begun the book. A text may have a percentage only.
-// Progress before the first page, at 0 %, is none.
-const BegunSQL = "(p.completed or p.current_page > 0 or coalesce(p.percentage, 0) > 0)"
-
 // pageAt is SQL for the page of book b that a share of the book is on. A share of a page's end that was rounded, also
 // to single precision, still is on that page: 0.07 * 100 is more than 7.
 func pageAt(share string) string { return "ceil(" + share + " * b.page_count - 0.001)::integer" }

@@ -268,8 +268,8 @@ func (q query) counted(s scope, where string) query {
 }
 
 // read is SQL for the caller's progress per series: one index lookup per progress row.
-const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (where p.completed) as done,
-	  bool_or(` + progress.BegunSQL + `) as begun
+const read = `select b.series_id, max(p.updated_at) as at, count(*) filter (where p.completed) as done, bool_or(not p.completed) as open,
+	  bool_or(p.completed or p.current_page > 0) as begun
 	from progress p cross join lateral (select b.series_id from book b
 	  where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
 	where p.tenant_id = app.tenant() and p.account_id = app.account() group by b.series_id`
@@ -312,8 +312,7 @@ func inProgress(s scope, field string, desc bool) query {
 	from := `(select b.series_id, max(p.updated_at) as at from progress p
 	    cross join lateral (select b.series_id from book b
 	      where b.tenant_id = app.tenant() and b.id = p.book_id and b.deleted_at is null limit 1) b
-	    where p.tenant_id = app.tenant() and p.account_id = app.account() and not p.completed
-	      and ` + progress.BegunSQL + ` group by b.series_id) r
+	    where p.tenant_id = app.tenant() and p.account_id = app.account() and not p.completed group by b.series_id) r
 	  where (select true from series s where ` + where + ` and s.id = r.series_id)`
 	const looked = ` cross join lateral (
 	  select x.id, x.title_sort, x.created_at, x.updated_at, x.year, x.book_count, x.file_size, x.path, x.page_count

@@ -35,24 +35,3 @@ func TestUnreadOfLists(t *testing.T) {
 		}
 	}
 }
-
-// A series is begun with the percentage of a text, and not with progress before the first page, at 0 %.
-func TestBegunSeries(t *testing.T) {
-	t.Parallel()
-	s := testkit.Serve(t, routes)
-	me := s.User(t, "one", "reader")
-	texts := newLibrary(t, s, s.One, "texts")
-	_, begun := newSeries(t, s, s.One, texts, "A", 1, 2)
-	_, opened := newSeries(t, s, s.One, texts, "B", 2, 2)
-	read(t, s, me, begun[0], false, 1)
-	read(t, s, me, opened[0], false, 2)
-	exec(t, s, "update progress set current_page = 0, percentage = case book_id when $1 then 0.4 end", begun[0])
-	for status, want := range map[string]string{"in_progress": "A", "unread": "B"} {
-		if got, _ := titles(t, me.Do("POST", "/api/v1/series/list", `{"condition":{"readStatus":{"operator":"is","value":"`+status+`"}}}`)); got != want {
-			t.Errorf("%s: %s, want %s", status, got, want)
-		}
-	}
-	if got, total := titles(t, me.Do("GET", "/api/v1/series/in-progress", nil)); got != "A" || total != 1 {
-		t.Errorf("in progress: %s, total %d", got, total)
-	}
-}
