@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,7 @@ import (
 	"github.com/longbox/longbox/localstack/sample"
 	"github.com/longbox/longbox/localstack/secret"
 	"github.com/longbox/longbox/localstack/supervise"
+	"github.com/longbox/longbox/shared/domain/tenant"
 )
 
 // Stack is one running system.
@@ -239,8 +241,8 @@ func (s *Stack) startFunctions(ctx context.Context) error {
 	return group.Wait()
 }
 
-// URL returns the public address.
-func (s *Stack) URL() string { return s.publicURL() }
+// URL returns the public address of the default tenant.
+func (s *Stack) URL() string { return strings.ReplaceAll(s.publicURL(), "{tenant}", tenant.Default) }
 
 // DataDir returns the folder of all persistent data.
 func (s *Stack) DataDir() string { return s.config.DataDir }

@@ -76,13 +76,16 @@ func (m *move) queue(b *pgx.Batch, scanID *uuid.UUID, books []analyzed) error {
 	queueAdded(b, scanID, added, &m.created)
 	// The heir of a series without books is the new series that most of its books went to, now or before.
 	b.Queue(`update series s set heir = p.heir from (
-		  select distinct on (k.left_series_id) k.left_series_id as id, k.series_id as heir, min(k.left_at) as since from book k
-		  where k.tenant_id = app.tenant() and k.left_series_id = any($3) and k.series_id <> k.left_series_id
-		  group by 1, 2 order by 1, count(*) desc, 2) p
-		  join series n on n.tenant_id = app.tenant() and n.id = p.heir
-		where s.tenant_id = app.tenant() and s.id = p.id and n.library_id = s.library_id
-		  and not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = s.id)
-		  and coalesce(n.placed_at, n.created_at) >= greatest(least(p.since, app.follow_since($1, $2)), s.created_at)`, m.library, scanID, m.from)
+		  select distinct on (o.id) o.id, n.id as heir from series o
+		    join book k on k.tenant_id = app.tenant() and k.left_series_id = o.id and k.series_id <> o.id
+		    join series n on n.tenant_id = app.tenant() and n.id = k.series_id
+		  where o.tenant_id = app.tenant() and o.id = any($3)
+		  group by o.tenant_id, o.id, n.tenant_id, n.id
+		  having n.id = o.heir or n.library_id = o.library_id
+		    and coalesce(n.placed_at, n.created_at) >= greatest(least(min(k.left_at), app.follow_since($1, $2)), o.created_at)
+		  order by o.id, count(*) desc, n.id) p
+		where s.tenant_id = app.tenant() and s.id = p.id
+		  and not exists (select from book r where r.tenant_id = app.tenant() and r.series_id = s.id)`, m.library, scanID, m.from)
 	// If all books that a series had now name one new series, that series is the same one under a corrected name. This
 	// does not apply if most books of the new series come from elsewhere.
 	db.All(b, &m.renamed, `select p.id, p.was from (

@@ -251,6 +251,26 @@ func TestSeriesGoesWithAFileAndInMetadata(t *testing.T) {
 	}
 }
 
+// Files that went to a series that was there before do not keep the new one from being the heir.
+func TestSeriesGoesMostlyToAnOldOne(t *testing.T) {
+	s := newShelves(t, "Old", 5)
+	testkit.WriteFile(t, s.folder, "There.cbz", testkit.Comic(t, 50, 1, "<Series>There</Series>"))
+	for n, change := range []func(){func() {}, func() {
+		for i := range 3 {
+			s.remove(fmt.Sprintf("Old %02d.cbz", i))
+			testkit.WriteFile(t, s.folder, fmt.Sprintf("A %02d.cbz", i), testkit.Comic(t, i, 1, "<Series>There</Series>"))
+		}
+	}, func() { s.tag(3, "New") }, func() { s.tag(4, "New") }} {
+		change()
+		s.scanned("normal")
+		if want := "/new Mine 2 Mine"; n == 3 && !slices.Contains(s.are(), want) {
+			t.Errorf("there are %q, want %q", s.are(), want)
+		}
+		s.exec("update series set created_at = created_at - interval '3 hours'")
+		s.exec("update book set left_at = left_at - interval '3 hours'")
+	}
+}
+
 // A series that keeps a book, if only one whose file is gone for now, has no heir.
 func TestSeriesWithADeletedBookHasNoHeir(t *testing.T) {
 	s := newShelves(t, "Batman", 3)
