@@ -86,7 +86,7 @@ func (h *hub) run(ctx context.Context) {
 func (h *hub) stop(ctx context.Context) {
 	for _, s := range h.shards {
 		done := make(chan struct{})
-		if s.send(ctx, command{kind: stopAll, done: done}) {
+		if s.send(ctx, func(s *shard) { s.stop(); close(done) }) {
 			select {
 			case <-done:
 			case <-ctx.Done():

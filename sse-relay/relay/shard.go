@@ -36,29 +36,10 @@ const (
 	leastQueue  = 64 << 10
 )
 
-type commandKind uint8
-
-const (
-	joinIt    commandKind = iota // connection: deliver the topic's events from now on, into held
-	openIt                       // connection, after: the start is written, the socket belongs to the shard
-	dropIt                       // connection, reason
-	deliverIt                    // topic, frame
-	stopAll                      // tell every client to reconnect elsewhere, close, then close done
-)
-
-type command struct {
-	kind       commandKind
-	reason     reason
-	connection *connection
-	topic      *topic
-	frame      *frame
-	after      events.ID
-	done       chan<- struct{}
-}
-
-// shard owns a part of the connections. Only its goroutine touches them.
+// shard owns a part of the connections. Only its goroutine touches them, so every other method than send and run is
+// called through send.
 type shard struct {
-	in      chan command
+	in      chan func(*shard)
 	stopped chan struct{}
 	all     []*connection
 	topics  map[*topic][]*connection
@@ -66,7 +47,7 @@ type shard struct {
 	watcher *watcher
 	release func(*connection)
 	cfg     Config
-	now     int64 // Unix nanoseconds, as of the command or tick at hand
+	now     int64 // Unix nanoseconds, as of the call or tick at hand
 	queued  int   // queued bytes of all connections
 	room    int   // limit of queued; beyond it no connection may queue more than leastQueue
 	ending  bool
@@ -74,14 +55,14 @@ type shard struct {
 }
 
 func newShard(cfg Config, w *watcher, room int, release func(*connection)) *shard {
-	return &shard{in: make(chan command, 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{}, last: map[*topic]events.ID{},
+	return &shard{in: make(chan func(*shard), 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{}, last: map[*topic]events.ID{},
 		watcher: w, release: release, cfg: cfg, room: room}
 }
 
-// send queues a command and waits for room. It reports false once the shard has ended.
-func (s *shard) send(ctx context.Context, c command) bool {
+// send queues a call for the shard's goroutine and waits for room. It reports false once the shard has ended.
+func (s *shard) send(ctx context.Context, call func(*shard)) bool {
 	select {
-	case s.in <- c:
+	case s.in <- call:
 		return true
 	case <-s.stopped:
 		return false
@@ -103,9 +84,9 @@ func (s *shard) run(ctx context.Context) {
 				s.drop(s.all[len(s.all)-1], relayStops)
 			}
 			return
-		case c := <-s.in:
+		case call := <-s.in:
 			s.now = time.Now().UnixNano()
-			s.do(c)
+			call(s)
 		case at := <-ticker.C:
 			s.now = at.UnixNano()
 			s.tick(int64(tick))
@@ -113,29 +94,15 @@ func (s *shard) run(ctx context.Context) {
 	}
 }
 
-func (s *shard) do(c command) {
-	switch c.kind {
-	case joinIt:
-		s.join(c.connection)
-	case openIt:
-		s.open(c.connection, c.after)
-	case dropIt:
-		s.drop(c.connection, c.reason)
-	case deliverIt:
-		s.deliver(c.topic, c.frame)
-	case stopAll:
-		s.stop()
-		close(c.done)
-	}
-}
-
+// join adds a connection. From now on it gets the topic's events, into held.
 func (s *shard) join(c *connection) {
 	here := s.topics[c.topic]
 	c.atAll, c.atHere = int32(len(s.all)), int32(len(here))
 	s.all, s.topics[c.topic] = append(s.all, c), append(here, c)
 }
 
-// open delivers the held events and makes the connection live.
+// open takes over the socket of a connection whose start is written: it delivers the held events, and then live ones.
+// Events up to after are not delivered.
 func (s *shard) open(c *connection, after events.ID) {
 	if c.gone {
 		return

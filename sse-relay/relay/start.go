@@ -26,10 +26,11 @@ func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resum
 	}
 	s := &start{hub: h, c: c, socket: socket, after: tail}
 	if err := s.run(ctx, extra, resume, tail); err != nil {
-		c.shard.send(ends, command{kind: dropIt, connection: c, reason: replayFailed})
+		c.shard.send(ends, func(s *shard) { s.drop(c, replayFailed) })
 		return s.replayed, err
 	}
-	c.shard.send(ends, command{kind: openIt, connection: c, after: s.after})
+	after := s.after
+	c.shard.send(ends, func(s *shard) { s.open(c, after) })
 	return s.replayed, nil
 }
 

@@ -34,7 +34,7 @@ type topic struct {
 func (t *topic) join(ctx context.Context, c *connection) (events.ID, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.last, c.shard.send(ctx, command{kind: joinIt, connection: c})
+	return t.last, c.shard.send(ctx, func(s *shard) { s.join(c) })
 }
 
 // live handles an event from the channel.
@@ -64,8 +64,9 @@ func (t *topic) deliver(ctx context.Context, m events.Message) {
 }
 
 func (t *topic) toShards(ctx context.Context, f *frame) {
+	deliver := func(s *shard) { s.deliver(t, f) }
 	for _, s := range t.hub.shards {
-		s.send(ctx, command{kind: deliverIt, topic: t, frame: f})
+		s.send(ctx, deliver)
 	}
 }
 

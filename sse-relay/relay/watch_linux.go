@@ -63,7 +63,7 @@ func (w *watcher) run(ctx context.Context) error {
 			c := w.byFD[event.Fd]
 			w.mu.Unlock()
 			if c != nil && c.serial == uint32(event.Pad) {
-				c.shard.send(ctx, command{kind: dropIt, connection: c, reason: closedByClient})
+				c.shard.send(ctx, func(s *shard) { s.drop(c, closedByClient) })
 			}
 		}
 	}
