@@ -13,8 +13,7 @@ import (
 type connection struct {
 	socket *net.TCPConn // until the stream has started; then nil, and only fd is left
 	shard  *shard
-	topic  *topic
-	grant  *grant
+	seat             // to give back
 	held   *held     // live events until the stream has started; then nil
 	after  events.ID // the client's place: deliver only newer events
 	queue  []byte    // bytes that the socket has not accepted yet
@@ -33,7 +32,7 @@ type held struct {
 	bytes  int
 }
 
-func newConnection(socket net.Conn, s *shard, t *topic, g *grant) (*connection, error) {
+func newConnection(socket net.Conn, s *shard, at seat) (*connection, error) {
 	tcp, ok := socket.(*net.TCPConn)
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot be taken over: want a TCP connection", socket)
@@ -42,7 +41,7 @@ func newConnection(socket net.Conn, s *shard, t *topic, g *grant) (*connection, 
 	if err := tcp.SetWriteBuffer(64 << 10); err != nil {
 		return nil, err
 	}
-	return &connection{socket: tcp, shard: s, topic: t, grant: g, held: &held{}, fd: -1}, nil
+	return &connection{socket: tcp, shard: s, seat: at, held: &held{}, fd: -1}, nil
 }
 
 // detach reduces the socket to a bare file descriptor, which saves half a kilobyte of the net package and the runtime.

@@ -10,7 +10,7 @@
 //	                            connection to Redis loses no event
 //
 // Ownership: a connection's fields belong to its shard. The one exception is the goroutine of its request, which writes
-// to the socket until it has the shard open the stream. Shards never take the lock of a topic or of the hub. They take only
-// locks that are held briefly (limits, access, watcher), and never wait for another goroutine. Everything else may wait
-// for a shard.
+// to the socket until it has the shard open the stream. Shards never take the lock of a topic or of the hub. They take
+// only locks that are held briefly (limits, access, watcher), and never wait for another goroutine. Everything else may
+// wait for a shard.
 package relay

@@ -119,9 +119,8 @@ func pairAndWatcher(t *testing.T) (pair [2]int, w *watcher) {
 func TestQueueIsWrittenFirst(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
-	s := newShard(Config{ClientQueue: 100_000, WriteTimeout: time.Second}, w, 1<<20, func(*connection) {})
-	tp := &topic{}
-	c := &connection{shard: s, topic: tp, fd: int32(pair[0])}
+	s := newShard(Config{ClientQueue: 100_000, WriteTimeout: time.Second}, w, 1<<20, func(seat) {})
+	c := &connection{shard: s, seat: seat{topic: &topic{}}, fd: int32(pair[0])}
 	s.join(c)
 	bytes := make([]byte, 10_000)
 	for range 100 {
@@ -152,8 +151,8 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
-	s := newShard(Config{ClientQueue: 1 << 20, KeepAlive: 15 * time.Second, WriteTimeout: 10 * time.Second}, w, 1<<20, func(*connection) {})
-	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, fd: int32(pair[0])}
+	s := newShard(Config{ClientQueue: 1 << 20, KeepAlive: 15 * time.Second, WriteTimeout: 10 * time.Second}, w, 1<<20, func(seat) {})
+	c := &connection{shard: s, seat: seat{grant: &grant{}, topic: &topic{}}, fd: int32(pair[0])}
 	s.join(c)
 	tick := func(at time.Time) {
 		s.now = at.UnixNano()
@@ -514,12 +513,12 @@ func TestAClientThatLeavesAtOnce(t *testing.T) {
 	token, _ := s.account(uuid.New())
 	began := make(chan error, 1)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g, on, refused := s.server.admit(w, r, events.Entities)
+		at, refused := s.server.admit(w, r, events.Entities)
 		if refused != nil {
 			began <- refused.cause
 			return
 		}
-		c, err := s.server.takeOver(w, on, g)
+		c, err := s.server.takeOver(w, at)
 		if err == nil {
 			left, leave := context.WithCancel(r.Context())
 			leave()

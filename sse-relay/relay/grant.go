@@ -51,6 +51,9 @@ func (g *grant) valid(now int64) bool {
 	return !g.revoked.Load() && (expires == 0 || now < expires)
 }
 
+// owner returns the user whose slots the grant's connections take.
+func (g *grant) owner() owner { return owner{g.tenant, g.user} }
+
 // lostBy says why the grant is not valid at now.
 func (g *grant) lostBy(now int64) reason {
 	if expires := g.expires.Load(); expires != 0 && now >= expires {

@@ -21,14 +21,13 @@ type hub struct {
 	cfg     Config
 	rdb     redis.UniversalClient
 	log     *slog.Logger
+	access  *access
 	shards  []*shard
 	watcher *watcher
 	next    atomic.Uint32 // shard of the next connection
 	sub     *subscriber
 	reads   chan struct{} // limits concurrent reads of streams
 	tasks   sync.WaitGroup
-
-	generation func(uuid.UUID, bool) // a tenant's access may have changed (false) or has changed (true)
 
 	mu      sync.Mutex
 	topics  map[string]*topic
@@ -41,19 +40,17 @@ type tenant struct {
 	topics int
 }
 
-func newHub(cfg Config, rdb redis.UniversalClient, log *slog.Logger, release func(*connection), generation func(uuid.UUID, bool)) (*hub, error) {
+// newHub returns a hub whose shards call leave for each connection that ends.
+func newHub(cfg Config, rdb redis.UniversalClient, log *slog.Logger, access *access, leave func(seat)) (*hub, error) {
 	w, err := newWatcher()
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{cfg: cfg, rdb: rdb, log: log, watcher: w, reads: make(chan struct{}, cfg.ReplayReads), generation: generation,
+	h := &hub{cfg: cfg, rdb: rdb, log: log, access: access, watcher: w, reads: make(chan struct{}, cfg.ReplayReads),
 		topics: map[string]*topic{}, tenants: map[string]*tenant{}}
 	shards := max(4, 2*runtime.GOMAXPROCS(0))
 	for range shards {
-		h.shards = append(h.shards, newShard(cfg, w, queueMemory/shards, func(c *connection) {
-			c.topic.listeners.Add(-1)
-			release(c)
-		}))
+		h.shards = append(h.shards, newShard(cfg, w, queueMemory/shards, leave))
 	}
 	h.sub = newSubscriber(rdb, log, h)
 	return h, nil
@@ -95,8 +92,7 @@ func (h *hub) stop(ctx context.Context) {
 	}
 }
 
-// acquire returns the topic with one more listener, and subscribes to a new topic. The listener is released when its
-// connection ends, or by release.
+// acquire returns the topic with one more listener, and subscribes to a new topic. Server.leave removes the listener.
 func (h *hub) acquire(id uuid.UUID, name events.Topic) *topic {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +113,6 @@ func (h *hub) acquire(id uuid.UUID, name events.Topic) *topic {
 	t.listeners.Add(1)
 	return t
 }
-
-func (h *hub) release(t *topic) { t.listeners.Add(-1) }
 
 // forget ends the subscriptions of topics that had no listener at two checks in a row.
 func (h *hub) forget() {
@@ -149,7 +143,7 @@ func (h *hub) subscribed(ctx context.Context, channel string) {
 		t.subscribed(ctx)
 	}
 	if owner != nil {
-		h.generation(owner.id, false)
+		h.access.mayHaveChanged(owner.id)
 	}
 }
 
@@ -157,7 +151,7 @@ func (h *hub) subscribed(ctx context.Context, channel string) {
 func (h *hub) message(ctx context.Context, channel, payload string) {
 	t, owner := h.find(channel)
 	if owner != nil {
-		h.generation(owner.id, true)
+		h.access.changed(owner.id)
 	}
 	if t == nil {
 		return

@@ -16,13 +16,21 @@ const (
 	idleGrants = time.Minute
 )
 
-// changed requests a review of a tenant's connections: of all, or only of those with another generation.
-func (a *access) changed(tenant uuid.UUID, all bool) {
+// changed requests a review of all connections of a tenant.
+func (a *access) changed(tenant uuid.UUID) { a.request(tenant, true) }
+
+// mayHaveChanged requests a review of those connections of a tenant that have another generation.
+func (a *access) mayHaveChanged(tenant uuid.UUID) { a.request(tenant, false) }
+
+func (a *access) request(tenant uuid.UUID, all bool) {
 	a.mu.Lock()
-	a.due[tenant] = a.due[tenant] || all
+	a.mark(tenant, all)
 	a.mu.Unlock()
 	a.look()
 }
+
+// mark marks a tenant as due. The caller holds a.mu.
+func (a *access) mark(tenant uuid.UUID, all bool) { a.due[tenant] = a.due[tenant] || all }
 
 func (a *access) look() {
 	select {
@@ -53,7 +61,7 @@ func (a *access) run(ctx context.Context) {
 				delete(a.busy, tenant)
 				a.mu.Unlock()
 				if again {
-					time.AfterFunc(500*time.Millisecond+rand.N(time.Second), func() { a.changed(tenant, false) })
+					time.AfterFunc(500*time.Millisecond+rand.N(time.Second), func() { a.mayHaveChanged(tenant) })
 				}
 				a.look() // for tenants that became due meanwhile
 			})
@@ -91,7 +99,7 @@ func (a *access) dueAll() {
 				a.forget(g)
 			}
 		}
-		a.due[tenant] = a.due[tenant] || false
+		a.mark(tenant, false)
 	}
 }
 

@@ -48,7 +48,7 @@ func New(cfg Config, rdb redis.UniversalClient, log *slog.Logger) (*Server, erro
 	}
 	s := &Server{cfg: cfg, log: log, access: newAccess(cfg, rdb, log), limits: newLimits(cfg.MaxConnections, cfg.MaxPerUser)}
 	var err error
-	s.hub, err = newHub(cfg, rdb, log, s.released, s.access.changed)
+	s.hub, err = newHub(cfg, rdb, log, s.access, s.leave)
 	if err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 	s.begins.Add(1)
 	defer s.begins.Done()
 	line := []any{"stream", name, "remote", r.RemoteAddr}
-	g, t, fail := s.admit(w, r, name)
-	if g != nil {
-		line = append(line, "tenant", g.tenant, "user", g.user)
+	at, fail := s.admit(w, r, name)
+	if at.grant != nil {
+		line = append(line, "tenant", at.grant.tenant, "user", at.grant.user)
 	}
 	if fail != nil {
 		status := fail.write(w)
@@ -136,18 +136,16 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 		return
 	}
 	if r.Method == http.MethodHead { // a client checks whether it could listen
-		s.hub.release(t)
-		s.releasePlaces(g)
+		s.leave(at)
 		maps.Copy(w.Header(), head)
 		w.WriteHeader(http.StatusOK)
 		s.log.Info("stream not opened", append(line, "method", r.Method, "ms", time.Since(began).Milliseconds())...)
 		return
 	}
 	extra := w.Header().Clone()
-	c, err := s.takeOver(w, t, g)
+	c, err := s.takeOver(w, at)
 	if err != nil {
-		s.hub.release(t)
-		s.releasePlaces(g)
+		s.leave(at)
 		s.log.Error("stream failed", append(line, "error", err)...)
 		return
 	}
@@ -160,72 +158,79 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, name events.Topi
 	s.log.Info("stream", line...)
 }
 
-// admit takes all slots that a connection needs, or none and returns the reason.
-func (s *Server) admit(w http.ResponseWriter, r *http.Request, name events.Topic) (*grant, *topic, *failure) {
+// seat is what a connection holds besides one of the process's slots.
+type seat struct {
+	grant *grant
+	topic *topic // with it comes one of the user's slots
+}
+
+// admit takes a seat for a connection. After a failure it has given everything back; the grant, if there is one, then
+// only says whose request it was.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, name events.Topic) (at seat, fail *failure) {
 	if s.stopping.Load() {
-		return nil, nil, unavailable("The relay is stopping; connect again.", 1, errors.New("stopping"))
+		return at, unavailable("The relay is stopping; connect again.", 1, errors.New("stopping"))
 	}
 	if !s.limits.enter() {
-		return nil, nil, unavailable("This relay has no free connection; connect again later.", 10, errors.New("process limit"))
+		return at, unavailable("This relay has no free connection; connect again later.", 10, errors.New("process limit"))
 	}
+	defer func() {
+		if fail != nil {
+			s.leave(at)
+		}
+	}()
 	admitted, err := s.access.authorize(r.Context(), credentialOf(r), name)
 	if err != nil {
-		s.limits.leave()
-		return nil, nil, refusedBy(err)
+		return at, refusedBy(err)
 	}
 	maps.Copy(w.Header(), admitted.limit)
-	g := admitted.grant
-	leave := func(f *failure) (*grant, *topic, *failure) {
-		s.access.release(g)
-		s.limits.leave()
-		return g, nil, f
+	at.grant = admitted.grant
+	if !at.grant.permissions.Load().has(requiredPermission) {
+		return at, &failure{status: http.StatusForbidden, code: "Forbidden",
+			message: "The permission " + requiredPermission + " is needed.", cause: errors.New("permission")}
 	}
-	if !g.permissions.Load().has(requiredPermission) {
-		return leave(&failure{status: http.StatusForbidden, code: "Forbidden",
-			message: "The permission " + requiredPermission + " is needed.", cause: errors.New("permission")})
+	if !s.limits.own(at.grant.owner()) {
+		return at, &failure{status: http.StatusTooManyRequests, code: "rate_limit_exceeded", retry: 10, cause: errors.New("user limit"),
+			message: fmt.Sprintf("A user may have %d streams open: close one first.", s.cfg.MaxPerUser)}
 	}
-	if !s.limits.own(owner{g.tenant, g.user}) {
-		return leave(&failure{status: http.StatusTooManyRequests, code: "rate_limit_exceeded", retry: 10, cause: errors.New("user limit"),
-			message: fmt.Sprintf("A user may have %d streams open: close one first.", s.cfg.MaxPerUser)})
-	}
-	t := s.hub.acquire(g.tenant, name)
+	at.topic = s.hub.acquire(at.grant.tenant, name)
 	ready := time.NewTimer(readyTimeout)
 	defer ready.Stop()
 	select {
-	case <-t.ready:
-		return g, t, nil
+	case <-at.topic.ready:
+		return at, nil
 	case <-ready.C:
 		err = errors.New("no subscription to Redis")
 	case <-r.Context().Done():
 		err = r.Context().Err()
 	}
-	s.hub.release(t)
-	s.limits.disown(owner{g.tenant, g.user})
-	return leave(unavailable("Events cannot be read at the moment; connect again later.", 5, err))
+	return at, unavailable("Events cannot be read at the moment; connect again later.", 5, err)
+}
+
+// leave gives back what admit has taken. Shards call it, too.
+func (s *Server) leave(at seat) {
+	if at.topic != nil {
+		at.topic.listeners.Add(-1)
+		s.limits.disown(at.grant.owner())
+	}
+	if at.grant != nil {
+		s.access.release(at.grant)
+	}
+	s.limits.leave()
 }
 
 // takeOver hijacks the socket from the HTTP server.
-func (s *Server) takeOver(w http.ResponseWriter, t *topic, g *grant) (*connection, error) {
+func (s *Server) takeOver(w http.ResponseWriter, at seat) (*connection, error) {
 	socket, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		writeError(w, http.StatusHTTPVersionNotSupported, "BadRequest", "A stream needs HTTP/1.1.")
 		return nil, fmt.Errorf("take over the connection: %w", err)
 	}
 	shard := s.hub.shards[s.hub.next.Add(1)%uint32(len(s.hub.shards))]
-	c, err := newConnection(socket, shard, t, g)
+	c, err := newConnection(socket, shard, at)
 	if err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
 	return c, nil
-}
-
-// released returns the slots of a connection. Shards call it.
-func (s *Server) released(c *connection) { s.releasePlaces(c.grant) }
-
-func (s *Server) releasePlaces(g *grant) {
-	s.access.release(g)
-	s.limits.disown(owner{g.tenant, g.user})
-	s.limits.leave()
 }
 
 // lastEventID returns the header, which clients send by themselves, or the query parameter, for clients that cannot set

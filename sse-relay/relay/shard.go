@@ -45,7 +45,7 @@ type shard struct {
 	topics  map[*topic][]*connection
 	last    map[*topic]events.ID // newest event, of topics with connections
 	watcher *watcher
-	release func(*connection)
+	leave   func(seat)
 	cfg     Config
 	now     int64 // Unix nanoseconds, as of the call or tick at hand
 	queued  int   // queued bytes of all connections
@@ -54,9 +54,9 @@ type shard struct {
 	closed  [reasonCount]atomic.Int64
 }
 
-func newShard(cfg Config, w *watcher, room int, release func(*connection)) *shard {
+func newShard(cfg Config, w *watcher, room int, leave func(seat)) *shard {
 	return &shard{in: make(chan func(*shard), 1024), stopped: make(chan struct{}), topics: map[*topic][]*connection{}, last: map[*topic]events.ID{},
-		watcher: w, release: release, cfg: cfg, room: room}
+		watcher: w, leave: leave, cfg: cfg, room: room}
 }
 
 // send queues a call for the shard's goroutine and waits for room. It reports false once the shard has ended.
@@ -294,5 +294,5 @@ func (s *shard) close(c *connection, why reason) {
 	s.queued -= len(c.queue)
 	c.queue, c.held = nil, nil
 	s.closed[why].Add(1)
-	s.release(c)
+	s.leave(c.seat)
 }

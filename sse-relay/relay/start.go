@@ -21,7 +21,7 @@ func (h *hub) begin(ctx context.Context, c *connection, extra http.Header, resum
 	tail, joined := c.topic.join(ctx, c)
 	if !joined {
 		socket.Close()
-		c.shard.release(c)
+		c.shard.leave(c.seat)
 		return 0, errors.New("the relay is stopping")
 	}
 	s := &start{hub: h, c: c, socket: socket, after: tail}
