@@ -14,10 +14,20 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 )
 
-// Book is the result for a book whose content was found in another place: see app.follow_content. app.follow_over adds
-// the Whats left, series and emptied; Heirs adds one more.
+// The Whats. app.follow_content returns the first three; app.follow_over returns all but the last, which is Heirs'.
+const (
+	Moved       = "moved"   // the book continues in another place
+	Added       = "added"   // a book made for the content that a followed book has left behind at its file
+	Gone        = "gone"    // a book whose content is nowhere: it is marked deleted
+	Left        = "left"    // the book has left its library for another one, where it is Moved
+	Emptied     = "emptied" // a series, not a book, was deleted because all its books had left
+	SeriesMoved = "series"  // a series, not a book, continues in another library, in place of the series Was
+	Heir        = "heir"    // a series, not a book, has inherited what people have chosen and written for another one
+)
+
+// Book is the result for a book whose content was found in another place: see app.follow_content.
 type Book struct {
-	What        string     `db:"what"` // moved, added or gone
+	What        string     `db:"what"`
 	ID          uuid.UUID  `db:"id"`
 	Was         *uuid.UUID `db:"was"` // the row made for the file in its new place, deleted now
 	SeriesID    uuid.UUID  `db:"series_id"`
@@ -79,9 +89,6 @@ func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 	Heirs(b, out)
 }
 
-// Heir is the What of a series, not of a book, that has inherited what people have chosen and written for another one.
-const Heir = "heir"
-
 // Heirs adds the select of the heirs of series that this transaction has deleted; see app.hand_left.
 func Heirs(b *pgx.Batch, out *[]Book) {
 	b.Queue(`select $1::text as what, id, null::uuid as was, id as series_id, id as came_series, id as left_series, false as left_gone,
@@ -131,13 +138,13 @@ func Events(books []Book) (out []events.Event) {
 	}
 	for _, a := range books {
 		switch a.What {
-		case "left":
+		case Left:
 			out = append(out, events.BookDeleted(events.Book{ID: a.ID, SeriesID: a.LeftSeries, LibraryID: a.LeftLibrary}))
 			continue
-		case "emptied":
+		case Emptied:
 			series(a.ID, a.LeftLibrary, events.SeriesDeleted)
 			continue
-		case "series":
+		case SeriesMoved:
 			out = append(out, events.SeriesDeleted(events.Series{ID: a.ID, LibraryID: a.LeftLibrary}))
 			series(*a.Was, a.LibraryID, events.SeriesDeleted)
 			series(a.ID, a.LibraryID, SeriesRenamed)
@@ -151,11 +158,11 @@ func Events(books []Book) (out []events.Event) {
 		}
 		book := events.Book{ID: a.ID, SeriesID: a.SeriesID, LibraryID: a.LibraryID}
 		switch a.What {
-		case "moved":
+		case Moved:
 			out = append(out, events.BookUpdated(book, "path"))
-		case "added":
+		case Added:
 			out = append(out, events.BookCreated(book))
-		case "gone":
+		case Gone:
 			out = append(out, events.BookUpdated(book, "deleted"))
 		}
 		if a.CameSeries != a.SeriesID {

@@ -170,7 +170,7 @@ func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyz
 	var b pgx.Batch
 	for _, a := range found {
 		if a.Result == nil || !slices.ContainsFunc(a.Pages, func(p analysis.Page) bool { return !p.Direct() }) ||
-			slices.ContainsFunc(moved, func(f follow.Book) bool { return f.ID == a.ID && f.What == "gone" }) {
+			slices.ContainsFunc(moved, func(f follow.Book) bool { return f.ID == a.ID && f.What == follow.Gone }) {
 			continue
 		}
 		id := a.ID
