@@ -34,8 +34,12 @@ func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys 
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	var full error
 	for part := range slices.Chunk(keys, lookBatch) {
-		r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}, keep: keep}
-		if err := r.look(ctx, libraryID, part); err != nil {
+		r, err := s.open(ctx, tenant, libraryID)
+		if err != nil || r == nil {
+			return gone, err
+		}
+		r.keep = keep
+		if err := r.look(ctx, part); err != nil {
 			return gone, err
 		}
 		gone += r.gone
@@ -46,15 +50,7 @@ func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys 
 	return gone, full
 }
 
-func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) error {
-	var b pgx.Batch
-	load := s.queueLibrary(&b, libraryID)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	if found, err := load(); err != nil || !found {
-		return err
-	}
+func (s *run) look(ctx context.Context, keys []string) error {
 	if keys = s.heeded(keys); len(keys) == 0 {
 		return nil
 	}
@@ -76,7 +72,7 @@ func (s *run) look(ctx context.Context, libraryID uuid.UUID, keys []string) erro
 	}
 	s.Added.Tell(ctx, s.tenant) // tasks may have been added
 	s.Publish(ctx, s.tenant, out...)
-	return s.followOver(ctx, s.tenant, libraryID, gone)
+	return s.followOver(ctx, s.tenant, s.library.ID, gone)
 }
 
 // shown removes objects that are only reachable through a symbolic link (see unlinked).

@@ -78,6 +78,7 @@ type run struct {
 	started     time.Time          // by the database's clock
 	touched     map[uuid.UUID]bool // series whose books changed; used by the writer only
 	written     int64              // books since statistics were gathered; used by the writer only
+	mu          sync.Mutex         // guards at while ranges are listed
 	at          place
 	keep        bool // books are not marked deleted, but counted in gone
 	gone        int
@@ -89,6 +90,28 @@ type collected struct {
 	seen, unchanged int64
 	changes         []change
 	sidecars        []sidecarChange
+}
+
+func (c *collected) add(d difference) {
+	c.seen += int64(d.seen)
+	c.unchanged += int64(d.unchanged)
+	c.changes = append(c.changes, d.changes...)
+	c.sidecars = append(c.sidecars, d.sidecars...)
+}
+
+// full reports whether the changes fill a batch.
+func (c *collected) full() bool { return len(c.changes)+len(c.sidecars) >= writeBatch }
+
+func (c *collected) empty() bool {
+	return c.seen+c.unchanged == 0 && len(c.changes)+len(c.sidecars) == 0
+}
+
+// take removes a batch: changes up to the limit, and all counts.
+func (c *collected) take() collected {
+	n, m := min(len(c.changes), writeBatch), min(len(c.sidecars), writeBatch)
+	out := collected{seen: c.seen, unchanged: c.unchanged, changes: c.changes[:n], sidecars: c.sidecars[:m]}
+	*c = collected{changes: c.changes[n:], sidecars: c.sidecars[m:]}
+	return out
 }
 
 // Result is the result of a scan's task.
@@ -242,6 +265,20 @@ func (s *run) unlinked(ctx context.Context) error {
 // shownPath returns the displayed path of the scanned folder.
 func (s *run) shownPath() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
 
+// open returns a run of a library without a scan; nil if there is no such library.
+func (s *Scanner) open(ctx context.Context, tenant, library uuid.UUID) (*run, error) {
+	r := &run{Scanner: s, tenant: tenant, touched: map[uuid.UUID]bool{}}
+	var b pgx.Batch
+	load := r.queueLibrary(&b, library)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if found, err := load(); err != nil || !found {
+		return nil, err
+	}
+	return r, nil
+}
+
 // queueLibrary reads the library and the time; load reports whether the library exists, after the batch has run.
 func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
@@ -289,47 +326,12 @@ func (s *run) listAndWrite(ctx context.Context) error {
 	s.at.Ranges = nil
 	found := make(chan difference, listers)
 	g, ctx := errgroup.WithContext(ctx)
-	var mu sync.Mutex
 	var working sync.WaitGroup
 	for _, part := range parts {
 		working.Add(1)
 		g.Go(func() error {
 			defer working.Done()
-			seen, next := s.started, s.started
-			told := 0 // of the folders that cannot be listed
-			err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, s.mayHoldBooks, func(l listed) error {
-				if len(l.page) > 0 && !l.earlier { // asked for after the page before it was compared
-					seen = next
-				}
-				d, now, err := s.compare(ctx, l, seen)
-				if err != nil {
-					return err
-				}
-				next = now
-				mu.Lock()
-				s.at.Listed += int64(d.seen)
-				s.at.Vanished = append(s.at.Vanished, d.vanished...)
-				s.at.Lost = append(s.at.Lost, d.lost...)
-				s.at.Unlisted = append(append(s.at.Unlisted, l.unlisted[told:]...), d.long...)
-				told = len(l.unlisted)
-				mu.Unlock()
-				select {
-				case found <- d:
-				case <-ctx.Done():
-					return ctx.Err()
-				}
-				if l.covered.to != part.to && task.MustPause(ctx) {
-					mu.Lock()
-					s.at.Ranges = append(s.at.Ranges, keyRange{l.covered.to, part.to})
-					mu.Unlock()
-					return errStop
-				}
-				return nil
-			})
-			if errors.Is(err, errStop) {
-				return nil
-			}
-			return err
+			return s.listRange(ctx, part, found)
 		})
 	}
 	g.Go(func() error { working.Wait(); close(found); return nil })
@@ -337,43 +339,79 @@ func (s *run) listAndWrite(ctx context.Context) error {
 	return g.Wait()
 }
 
+// listRange lists a range, compares its pages and sends the differences. If the scan must pause, the rest stays in
+// s.at.Ranges.
+func (s *run) listRange(ctx context.Context, part keyRange, found chan<- difference) error {
+	seen, next := s.started, s.started
+	told := 0 // of the folders that cannot be listed
+	err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, s.mayHoldBooks, func(l listed) error {
+		if len(l.page) > 0 && !l.earlier { // asked for after the page before it was compared
+			seen = next
+		}
+		d, now, err := s.compare(ctx, l, seen)
+		if err != nil {
+			return err
+		}
+		next = now
+		s.note(d, l.unlisted[told:])
+		told = len(l.unlisted)
+		select {
+		case found <- d:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if l.covered.to != part.to && task.MustPause(ctx) {
+			s.leaveRange(keyRange{l.covered.to, part.to})
+			return errStop
+		}
+		return nil
+	})
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+// note adds to the checkpoint what only the end of the scan handles.
+func (s *run) note(d difference, unlisted []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Listed += int64(d.seen)
+	s.at.Vanished = append(s.at.Vanished, d.vanished...)
+	s.at.Lost = append(s.at.Lost, d.lost...)
+	s.at.Unlisted = append(append(s.at.Unlisted, unlisted...), d.long...)
+}
+
+// leaveRange leaves a range to the next run.
+func (s *run) leaveRange(rest keyRange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Ranges = append(s.at.Ranges, rest)
+}
+
 // collect collects differences into batches and writes them; progress is written at least every second.
 func (s *run) collect(ctx context.Context, found <-chan difference) error {
 	var part collected
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	flush := func(least int) error {
-		for len(part.changes)+len(part.sidecars) >= max(least, 1) || (least == 0 && part.seen+part.unchanged > 0) {
-			n, m := min(len(part.changes), writeBatch), min(len(part.sidecars), writeBatch)
-			out := collected{seen: part.seen, unchanged: part.unchanged, changes: part.changes[:n], sidecars: part.sidecars[:m]}
-			if err := s.write(ctx, out); err != nil {
-				return err
-			}
-			part = collected{changes: part.changes[n:], sidecars: part.sidecars[m:]}
-		}
-		return nil
-	}
-	for {
+	for more := true; more; {
+		all := false // write even what does not fill a batch
 		select {
 		case d, ok := <-found:
-			if !ok {
-				return flush(0)
-			}
-			part.seen += int64(d.seen)
-			part.unchanged += int64(d.unchanged)
-			part.changes = append(part.changes, d.changes...)
-			part.sidecars = append(part.sidecars, d.sidecars...)
-			if err := flush(writeBatch); err != nil {
-				return err
-			}
+			part.add(d)
+			more, all = ok, !ok
 		case <-tick.C:
-			if err := flush(0); err != nil {
-				return err
-			}
+			all = true
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		for part.full() || all && !part.empty() {
+			if err := s.write(ctx, part.take()); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
 }
 
 // explain turns a failed listing into an error for the library's owner; a failed listing never removes anything.

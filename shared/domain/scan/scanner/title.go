@@ -109,13 +109,8 @@ func (s *Scanner) reprocess(ctx context.Context, h task.Held, chosen []uuid.UUID
 
 // reprocessOf retitles series of one library; nothing is done if the library was deleted meanwhile.
 func (s *Scanner) reprocessOf(ctx context.Context, tenant, library uuid.UUID, rows []nameRow, done *TitleChanges) error {
-	r := &run{Scanner: s, tenant: tenant}
-	var b pgx.Batch
-	load := r.queueLibrary(&b, library)
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return err
-	}
-	if found, err := load(); err != nil || !found {
+	r, err := s.open(ctx, tenant, library)
+	if err != nil || r == nil {
 		return err
 	}
 	changed := done.add(rows, r.rules)
@@ -192,15 +187,11 @@ func (s *Scanner) RenumberSeries(ctx context.Context, h task.Held) (any, error) 
 		}
 		return s.renumberEach(ctx, h, p.SeriesIDs)
 	}
-	r := &run{Scanner: s, tenant: h.Tenant}
-	var b pgx.Batch
-	load := r.queueLibrary(&b, *h.LibraryID)
-	if err := s.Database.Run(ctx, &b); err != nil {
+	r, err := s.open(ctx, h.Tenant, *h.LibraryID)
+	if err != nil {
 		return nil, err
 	}
-	if found, err := load(); err != nil {
-		return nil, err
-	} else if !found {
+	if r == nil {
 		return nil, fault.New(fault.NotFound, "The library was deleted")
 	}
 	if !r.set.Positions() {
