@@ -59,7 +59,7 @@ func (s *Scanner) analyzeAlone(ctx context.Context, h task.Held, books []bookRow
 	died := h.Deaths > at.Deaths
 	at.judge(h.Deaths)
 	if died && h.Deaths <= maxDeaths { // each death yields a finding, so it is no attempt; a failure after a death is
-		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1, place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
+		if _, err := db.Exec(ctx, s.Database, "update task set attempts = 1, place = $2 where tenant_id = app.tenant() and id = $1", h.ID, toJSON(at)); err != nil {
 			return nil, err
 		}
 	}
@@ -109,7 +109,7 @@ func (s *Scanner) analyzeSuspect(ctx context.Context, h task.Held, b bookRow, at
 			return task.Paused(at)
 		}
 		at.Reading = &b.ID
-		if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(at)); err != nil {
+		if _, err := db.Exec(ctx, s.Database, "update task set place = $2 where tenant_id = app.tenant() and id = $1", h.ID, toJSON(at)); err != nil {
 			return err
 		}
 		p, err = s.analyzePart(ctx, h, []bookRow{b})

@@ -108,12 +108,12 @@ func (s *Scanner) analyzeBooks(ctx context.Context, h task.Held, p analyzeParams
 		return s.takeIn(ctx, h, p.Sidecars)
 	}
 	if len(p.Keys) > 0 {
-		return s.analyze(ctx, h, p.Force, "b.key = any($1) and b.library_id = $2", p.Keys, h.LibraryID)
+		return s.analyze(ctx, h, p.Force, "b.key = any(@keys) and b.library_id = @library", pgx.NamedArgs{"keys": p.Keys, "library": h.LibraryID})
 	}
 	if p.Counted && h.ParentID != nil { // a failed one that is retried has no parent any more
 		return s.analyzeCounted(ctx, h, p)
 	}
-	return s.analyze(ctx, h, p.Force, "b.id = any($1)", p.BookIDs)
+	return s.analyze(ctx, h, p.Force, "b.id = any(@books)", pgx.NamedArgs{"books": p.BookIDs})
 }
 
 // AnalyzeSeries handles analyze_series tasks: it analyses every book of a series, or only those never analysed.
@@ -124,11 +124,11 @@ func (s *Scanner) AnalyzeSeries(ctx context.Context, h task.Held) (any, error) {
 	if err := json.Unmarshal(h.Params, &p); err != nil {
 		return nil, fmt.Errorf("read parameters of the analysis: %w", err)
 	}
-	return s.analyze(ctx, h, !p.OnlyNew, "b.series_id = $1", h.SeriesID)
+	return s.analyze(ctx, h, !p.OnlyNew, "b.series_id = @series", pgx.NamedArgs{"series": h.SeriesID})
 }
 
 // analyze reads the books of a condition that were never analysed, or with force all.
-func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where string, args ...any) (any, error) {
+func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where string, args pgx.NamedArgs) (any, error) {
 	var at analysisPlace
 	if err := h.Resume(&at); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 			return nil, err
 		}
 	}
-	args = append(args, force, at.From, at.ids())
+	args["force"], args["from"], args["suspects"] = force, at.From, at.ids()
 	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
 		b.format, b.number, b.volume, b.chapter, b.fingerprint, `+cover.Print+` as cover_was, l.bucket, l.prefix, `+strategyColumns+`,
 		case when b.fingerprint = '' then array(
@@ -149,8 +149,8 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
 		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
 		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+
-		fmt.Sprintf(" and ("+book.NeverReadSQL+" or $%d) and (b.key >= $%d or b.id = any($%d)) order by b.key", len(args)-2, len(args)-1, len(args)), args...)
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+`
+		  and (`+book.NeverReadSQL+` or @force) and (b.key >= @from or b.id = any(@suspects)) order by b.key`, args)
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		  left join offer f on f.series_id = best.series_id and f.first)
 		update series s set `+takenSet+`, updated_at = now()
 		from u where s.tenant_id = app.tenant() and s.id = u.id and (`+takenWhere+`)
-		returning s.id, s.library_id`, *toJSON(offers))
+		returning s.id, s.library_id`, toJSON(offers))
 }
 
 // mostNames is the maximum number of genres, and of tags, from one file.

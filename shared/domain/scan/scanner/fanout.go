@@ -78,7 +78,7 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 		return 0, err
 	}
 	task.QueueNewChildren(&b, h.ID)
-	b.Queue("update task set place = $2, progress_total = $3 where tenant_id = app.tenant() and id = $1", h.ID, *toJSON(next), next.Books)
+	b.Queue("update task set place = $2, progress_total = $3 where tenant_id = app.tenant() and id = $1", h.ID, toJSON(next), next.Books)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (s *Scanner) analyzeNext(ctx context.Context, h task.Held, force bool, size
 func (s *Scanner) analyzeCounted(ctx context.Context, h task.Held, p analyzeParams) (any, error) {
 	alone := h
 	alone.ParentID = nil // otherwise it is taken for a scan
-	out, err := s.analyze(ctx, alone, p.Force, "b.id = any($1)", p.BookIDs)
+	out, err := s.analyze(ctx, alone, p.Force, "b.id = any(@books)", pgx.NamedArgs{"books": p.BookIDs})
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package scanner
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -52,12 +51,12 @@ func (s *Scanner) followFresh(ctx context.Context, h task.Held, fresh map[uuid.U
 
 // followRead is followFresh for the books of a condition that an earlier run of the task has read, and may not have let
 // follow.
-func (s *Scanner) followRead(ctx context.Context, h task.Held, where string, args []any) error {
+func (s *Scanner) followRead(ctx context.Context, h task.Held, where string, args pgx.NamedArgs) error {
 	var b pgx.Batch
 	var read []stored
-	args = append(slices.Clone(args), h.Started)
-	db.All(&b, &read, fmt.Sprintf(`select b.id, b.series_id, b.library_id from book b
-		where b.tenant_id = app.tenant() and b.deleted_at is null and %s and b.first_read_at >= $%d`, where, len(args)), args...)
+	args["started"] = h.Started
+	db.All(&b, &read, `select b.id, b.series_id, b.library_id from book b
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+` and b.first_read_at >= @started`, args)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return err
 	}

@@ -77,21 +77,21 @@ func authorJSON(name string) *string {
 	if name == "" {
 		return nil
 	}
-	return toJSON([]analysis.Author{{Name: name, Role: "writer"}})
+	return new(toJSON([]analysis.Author{{Name: name, Role: "writer"}}))
 }
 
 func objectJSON(m map[string]string) *string {
 	if len(m) == 0 {
 		return nil
 	}
-	return toJSON(m)
+	return new(toJSON(m))
 }
 
 // toJSON encodes a value that can always be encoded.
-func toJSON(v any) *string {
+func toJSON(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be written as JSON: %v", v, err))
 	}
-	return new(string(data))
+	return string(data)
 }

@@ -89,7 +89,7 @@ func (s *Scanner) takeIn(ctx context.Context, h task.Held, keys []string) (any, 
 	}
 	alone := h
 	alone.ParentID = nil // the scan has counted these books already
-	return s.analyze(ctx, alone, true, "b.id = any($1)", again)
+	return s.analyze(ctx, alone, true, "b.id = any(@books)", pgx.NamedArgs{"books": again})
 }
 
 // readAbout reads a file that describes a series. It returns the JSON document to store, and the problem of the file.
@@ -116,7 +116,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 		for i, w := range m.Warnings {
 			m.Warnings[i] = name + ": " + w
 		}
-		return *toJSON(says), strings.Join(m.Warnings, "; "), nil
+		return toJSON(says), strings.Join(m.Warnings, "; "), nil
 	}
 	if !strings.HasPrefix(mediatype.Detect(data[:min(len(data), mediatype.HeadBytes)]), "image/") {
 		return "", name + " is not an image that can be shown", nil
@@ -134,7 +134,7 @@ func (s *Scanner) readAbout(ctx context.Context, tenant uuid.UUID, shelf shelfRo
 			return "", name + ": " + warning, nil
 		}
 	}
-	return *toJSON(map[string]string{"fingerprint": fingerprint}), "", nil
+	return toJSON(map[string]string{"fingerprint": fingerprint}), "", nil
 }
 
 // storeAbout stores what was read and applies it to the series.

@@ -259,7 +259,7 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		    title text, sort text, search text)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
-		returning k.id, k.series_id, k.library_id`, *toJSON(rows))
+		returning k.id, k.series_id, k.library_id`, toJSON(rows))
 	queuePositions(b, found)
 	if err := queueMetadata(b, found); err != nil {
 		return err
@@ -351,8 +351,7 @@ func queuePositions(b *pgx.Batch, found []analyzed) {
 func queueMetadata(b *pgx.Batch, found []analyzed) error {
 	var ids []uuid.UUID
 	var revisions []int
-	var documents []string
-	var warnings []*string
+	var documents, warnings []string
 	for _, a := range found {
 		if a.Result == nil {
 			continue
