@@ -81,9 +81,8 @@ func (s *Stack) baseEnvironment() []string {
 // the key of their credentials, and our own settings.
 func foreign(name string) bool {
 	switch name {
-	case "PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_FUNCTION", "PLUGIN_LAMBDA_ENDPOINT", "PLUGIN_DATA_DIR", "CREDENTIALS_KEY":
-		return true
-	case "LONGBOX_ADMIN", "DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
+	case "PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_FUNCTION", "PLUGIN_LAMBDA_ENDPOINT", "PLUGIN_DATA_DIR", "CREDENTIALS_KEY",
+		"LONGBOX_ADMIN", "DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "LIBRARY", "PORT", "BIND", "DATA_DIR",
 		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
 		return true
 	}
@@ -193,12 +192,11 @@ const operatorFile = "operator.env"
 // writeOperator writes them in shell syntax. They contain passwords, so only this account may read the file.
 func (s *Stack) writeOperator(context.Context) error {
 	var text strings.Builder
-	for _, name := range []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION",
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED", "CREDENTIALS_KEY"} {
-		for _, pair := range append(s.baseEnvironment(), "CREDENTIALS_KEY="+s.secrets.CredentialsKey) {
-			if value, ok := strings.CutPrefix(pair, name+"="); ok {
-				fmt.Fprintf(&text, "%s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
-			}
+	names := []string{"DATABASE_SYSTEM_URL", "REDIS_URL", "MEDIA_S3_ENDPOINT", "MEDIA_BUCKET", "S3_PATH_STYLE", "AWS_REGION",
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED", "CREDENTIALS_KEY"}
+	for _, pair := range append(s.baseEnvironment(), "CREDENTIALS_KEY="+s.secrets.CredentialsKey) {
+		if name, value, _ := strings.Cut(pair, "="); slices.Contains(names, name) {
+			fmt.Fprintf(&text, "%s='%s'\n", name, strings.ReplaceAll(value, "'", `'\''`))
 		}
 	}
 	if err := os.WriteFile(filepath.Join(s.config.DataDir, operatorFile), []byte(text.String()), 0o600); err != nil {

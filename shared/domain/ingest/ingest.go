@@ -71,18 +71,18 @@ func (i *Ingest) look(ctx context.Context, objects []Object) map[Object]error {
 func (i *Ingest) libraries(ctx context.Context, objects []Object) ([]library, error) {
 	var buckets, prefixes []string
 	asked := map[Object]bool{}
+	ask := func(at Object) {
+		if !asked[at] {
+			asked[at] = true
+			buckets, prefixes = append(buckets, at.Bucket), append(prefixes, at.Key)
+		}
+	}
 	for _, o := range objects {
-		for end := 0; end >= 0; {
-			at := Object{o.Bucket, o.Key[:end]}
-			if !asked[at] {
-				asked[at] = true
-				buckets, prefixes = append(buckets, at.Bucket), append(prefixes, at.Key)
+		ask(Object{o.Bucket, ""})
+		for n, c := range o.Key {
+			if c == '/' {
+				ask(Object{o.Bucket, o.Key[:n+1]})
 			}
-			next := strings.IndexByte(o.Key[end:], '/')
-			if next < 0 {
-				break
-			}
-			end += next + 1
 		}
 	}
 	rows, err := i.System.Pool().Query(ctx, `select l.tenant_id, l.id, l.bucket, l.prefix
