@@ -178,37 +178,37 @@ func (s *Scanner) runAndArrange(ctx context.Context, b *pgx.Batch, sets map[uuid
 }
 
 // arrangeSeries arranges series of the library in a transaction of its own.
-func (s *run) arrangeSeries(ctx context.Context, series []uuid.UUID) error {
-	if len(series) == 0 || !s.set.Arranges() {
+func (r *run) arrangeSeries(ctx context.Context, series []uuid.UUID) error {
+	if len(series) == 0 || !r.set.Arranges() {
 		return nil
 	}
 	var out []events.Event
-	err := s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := r.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
-		queueLock(&b, s.library.ID)
+		queueLock(&b, r.library.ID)
 		err := tx.SendBatch(ctx, &b).Close()
 		if err == nil {
-			out, err = arrange(ctx, tx, s.set, s.library.ID, series)
+			out, err = arrange(ctx, tx, r.set, r.library.ID, series)
 		}
 		return err
 	})
 	if err == nil {
-		s.Publish(ctx, s.tenant, out...)
+		r.Publish(ctx, r.tenant, out...)
 	}
 	return err
 }
 
 // arrangeTouched arranges the series that a scan has changed.
-func (s *run) arrangeTouched(ctx context.Context) error {
-	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renumberBatch) {
-		if err := s.arrangeSeries(ctx, part); err != nil {
+func (r *run) arrangeTouched(ctx context.Context) error {
+	for part := range slices.Chunk(slices.Collect(maps.Keys(r.touched)), renumberBatch) {
+		if err := r.arrangeSeries(ctx, part); err != nil {
 			return err
 		}
 		for _, id := range part {
-			delete(s.touched, id)
+			delete(r.touched, id)
 		}
-		if len(s.touched) > 0 && task.MustPause(ctx) {
-			return s.pause()
+		if len(r.touched) > 0 && task.MustPause(ctx) {
+			return r.pause()
 		}
 	}
 	return nil

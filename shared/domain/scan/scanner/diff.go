@@ -44,9 +44,9 @@ type change struct {
 	New      bool // no book had this key
 }
 
-// gone is a book whose file is missing, and when the store was asked. If the file was found since, the book has another
-// revision.
-type gone struct {
+// lostBook is a book whose file is missing, and when the store was asked. If the file was found since, the book has
+// another revision.
+type lostBook struct {
 	ID       uuid.UUID
 	Revision int
 	Seen     time.Time
@@ -58,7 +58,7 @@ type difference struct {
 	unchanged int
 	same      []uuid.UUID // unchanged books
 	changes   []change
-	vanished  []gone
+	vanished  []lostBook
 	sidecars  []sidecarChange
 	lost      []lostSidecar
 	long      []string // beginnings of the paths of books that are left out because their paths are too long
@@ -66,37 +66,37 @@ type difference struct {
 
 // compare compares a page of the listing, requested at seen, with the books in its range of keys, except books in
 // folders that could not be listed; now is the time after it. It takes one round trip.
-func (s *run) compare(ctx context.Context, l listed, seen time.Time) (d difference, now time.Time, err error) {
+func (r *run) compare(ctx context.Context, l listed, seen time.Time) (d difference, now time.Time, err error) {
 	var b pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
-	from, to := strings.TrimPrefix(l.covered.from, s.library.Prefix), strings.TrimPrefix(l.covered.to, s.library.Prefix)
+	from, to := strings.TrimPrefix(l.covered.from, r.library.Prefix), strings.TrimPrefix(l.covered.to, r.library.Prefix)
 	db.All(&b, &books, `select `+knownColumns+` from book
-		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
-	s.sidecarsIn(&b, from, to, &sidecars)
+		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, r.library.ID, from, to)
+	r.sidecarsIn(&b, from, to, &sidecars)
 	db.Value(&b, &now, "select clock_timestamp()")
-	if err := s.Database.Run(ctx, &b); err != nil {
+	if err := r.Database.Run(ctx, &b); err != nil {
 		return difference{}, now, err
 	}
 	hidden := func(key string) bool {
-		return slices.ContainsFunc(l.unlisted, func(folder string) bool { return strings.HasPrefix(s.library.Prefix+key, folder) })
+		return slices.ContainsFunc(l.unlisted, func(folder string) bool { return strings.HasPrefix(r.library.Prefix+key, folder) })
 	}
-	page, long := s.short(l.page)
-	d = s.differ(page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
+	page, long := r.short(l.page)
+	d = r.differ(page, slices.DeleteFunc(books, func(b known) bool { return hidden(b.Key) }), seen)
 	d.long = long
-	d.sidecars, d.lost = s.differSidecars(page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
+	d.sidecars, d.lost = r.differSidecars(page, slices.DeleteFunc(sidecars, func(k knownSidecar) bool { return hidden(k.Key) }), seen)
 	return d, now, nil
 }
 
 // short returns the objects of a page whose paths can be stored; long contains the beginnings of the other books'
 // paths.
-func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
-	most := len(s.library.Prefix) + scan.MaxPath
+func (r *run) short(page []blob.Object) (short []blob.Object, long []string) {
+	most := len(r.library.Prefix) + scan.MaxPath
 	short = slices.DeleteFunc(slices.Clone(page), func(o blob.Object) bool {
 		if len(o.Key) <= most {
 			return false
 		}
-		if _, ok := s.selected(strings.TrimPrefix(o.Key, s.library.Prefix)); ok {
+		if _, ok := r.selected(strings.TrimPrefix(o.Key, r.library.Prefix)); ok {
 			long = append(long, cut.Bytes(o.Key, most+1))
 		}
 		return true
@@ -106,17 +106,17 @@ func (s *run) short(page []blob.Object) (short []blob.Object, long []string) {
 
 // differ compares objects with the books of the same keys, both in the order of their keys. A scan analyses books again
 // that never were and, with the setting, failed ones; a look leaves both to their pending tasks.
-func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
+func (r *run) differ(page []blob.Object, books []known, seen time.Time) (d difference) {
 	for _, o := range page {
-		rel := strings.TrimPrefix(o.Key, s.library.Prefix)
-		format, ok := s.selected(rel)
+		rel := strings.TrimPrefix(o.Key, r.library.Prefix)
+		format, ok := r.selected(rel)
 		if !ok {
 			continue
 		}
 		d.seen++
 		o.Key = rel
 		for len(books) > 0 && books[0].Key < rel {
-			d.gone(books[0], seen)
+			d.lose(books[0], seen)
 			books = books[1:]
 		}
 		if len(books) == 0 || books[0].Key != rel {
@@ -125,8 +125,8 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 		}
 		b := books[0]
 		books = books[1:]
-		pending := (b.Pending || b.Failed && s.retryFailed) && s.scanID != nil
-		if s.params.Mode != scan.Deep && !b.Deleted && !pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
+		pending := (b.Pending || b.Failed && r.retryFailed) && r.scanID != nil
+		if r.params.Mode != scan.Deep && !b.Deleted && !pending && b.Size == o.Size && b.ETag == o.ETag && b.Modified.Equal(o.Modified) {
 			d.unchanged++
 			d.same = append(d.same, b.ID)
 			continue
@@ -138,13 +138,13 @@ func (s *run) differ(page []blob.Object, books []known, seen time.Time) (d diffe
 		d.changes = append(d.changes, change{ID: b.ID, Object: o, Format: format, Seen: seen, Known: true, Restored: b.Deleted})
 	}
 	for _, b := range books {
-		d.gone(b, seen)
+		d.lose(b, seen)
 	}
 	return d
 }
 
-func (d *difference) gone(b known, seen time.Time) {
+func (d *difference) lose(b known, seen time.Time) {
 	if !b.Deleted && !b.Seen.After(seen) {
-		d.vanished = append(d.vanished, gone{b.ID, b.Revision, seen})
+		d.vanished = append(d.vanished, lostBook{b.ID, b.Revision, seen})
 	}
 }

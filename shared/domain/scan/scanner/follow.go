@@ -80,7 +80,7 @@ func (s *Scanner) tellFollowed(ctx context.Context, tenant uuid.UUID, books []fo
 }
 
 // queueFollowGone checks whether books that were just marked deleted have appeared elsewhere.
-func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books []gone, out *[]follow.Book) {
+func queueFollowGone(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, books []lostBook, out *[]follow.Book) {
 	ids := make([]uuid.UUID, len(books))
 	for i, g := range books {
 		ids[i] = g.ID
@@ -151,26 +151,26 @@ type renamed struct {
 
 // renameSeries lets series that have lost all their books continue in a folder that has appeared with the same files,
 // before any of them is read.
-func (s *run) renameSeries(ctx context.Context) error {
-	if s.at.Deleted == 0 && !s.at.Emptied {
+func (r *run) renameSeries(ctx context.Context) error {
+	if r.at.Deleted == 0 && !r.at.Emptied {
 		return nil
 	}
-	for part := range slices.Chunk(slices.Collect(maps.Keys(s.touched)), renameBatch) {
+	for part := range slices.Chunk(slices.Collect(maps.Keys(r.touched)), renameBatch) {
 		var b pgx.Batch
 		var found []renamed
-		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
-		queueLock(&b, s.library.ID)
-		db.All(&b, &found, "select id, was from app.rename_series($1, $2, $3)", s.library.ID, s.scanID, part)
-		if err := s.Database.Run(ctx, &b); err != nil {
+		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", r.scanID)
+		queueLock(&b, r.library.ID)
+		db.All(&b, &found, "select id, was from app.rename_series($1, $2, $3)", r.library.ID, r.scanID, part)
+		if err := r.Database.Run(ctx, &b); err != nil {
 			return err
 		}
 		var out []events.Event
-		for _, r := range found {
-			delete(s.touched, r.Was)
-			out = append(out, events.SeriesDeleted(events.Series{ID: r.Was, LibraryID: s.library.ID}),
-				follow.SeriesRenamed(events.Series{ID: r.ID, LibraryID: s.library.ID}))
+		for _, n := range found {
+			delete(r.touched, n.Was)
+			out = append(out, events.SeriesDeleted(events.Series{ID: n.Was, LibraryID: r.library.ID}),
+				follow.SeriesRenamed(events.Series{ID: n.ID, LibraryID: r.library.ID}))
 		}
-		s.Publish(ctx, s.tenant, out...)
+		r.Publish(ctx, r.tenant, out...)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys 
 		if err := r.look(ctx, part); err != nil {
 			return gone, err
 		}
-		gone += r.gone
+		gone += r.spared
 		if r.refused > 0 && !keep { // a scan finds what is looked at unannounced
 			full = fault.New(fault.Conflict, "%s", r.full())
 		}
@@ -50,39 +50,39 @@ func (s *Scanner) lookAt(ctx context.Context, tenant, libraryID uuid.UUID, keys 
 	return gone, full
 }
 
-func (s *run) look(ctx context.Context, keys []string) error {
-	if keys = s.heeded(keys); len(keys) == 0 {
+func (r *run) look(ctx context.Context, keys []string) error {
+	if keys = r.heeded(keys); len(keys) == 0 {
 		return nil
 	}
-	objects, err := s.Library.Look(ctx, s.library.Bucket, keys)
-	if err == nil && s.keep { // there was no notification of them
-		objects, err = s.shown(ctx, objects)
+	objects, err := r.Library.Look(ctx, r.library.Bucket, keys)
+	if err == nil && r.keep { // there was no notification of them
+		objects, err = r.shown(ctx, objects)
 	}
 	if err != nil {
-		return s.explain(err)
+		return r.explain(err)
 	}
 	var out []events.Event
 	var gone []uuid.UUID
-	err = s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		out, gone, err = s.settle(ctx, tx, keys, objects)
+	err = r.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		out, gone, err = r.settle(ctx, tx, keys, objects)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.Added.Tell(ctx, s.tenant) // tasks may have been added
-	s.Publish(ctx, s.tenant, out...)
-	return s.followOver(ctx, s.tenant, s.library.ID, gone)
+	r.Added.Tell(ctx, r.tenant) // tasks may have been added
+	r.Publish(ctx, r.tenant, out...)
+	return r.followOver(ctx, r.tenant, r.library.ID, gone)
 }
 
 // shown removes objects that are only reachable through a symbolic link (see unlinked).
-func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Object, err error) {
+func (r *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Object, err error) {
 	reached := map[string]error{} // by folder
 	for _, o := range objects {
 		folder := o.Key[:strings.LastIndexByte(o.Key, '/')+1]
 		missing, known := reached[folder]
 		if !known {
-			missing = filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, folder)
+			missing = filesystem.Reach(ctx, r.Library, r.library.Bucket, r.library.Root, folder)
 			reached[folder] = missing
 		}
 		switch {
@@ -96,11 +96,11 @@ func (s *run) shown(ctx context.Context, objects []blob.Object) (out []blob.Obje
 }
 
 // heeded returns the keys that the library accepts as books or sidecars.
-func (s *run) heeded(keys []string) (out []string) {
+func (r *run) heeded(keys []string) (out []string) {
 	for _, key := range keys {
-		rel, below := strings.CutPrefix(key, s.library.Prefix)
-		_, book := s.selected(rel)
-		kind, _ := s.sidecar(rel)
+		rel, below := strings.CutPrefix(key, r.library.Prefix)
+		_, book := r.selected(rel)
+		kind, _ := r.sidecar(rel)
 		if below && (book || kind != "") {
 			out = append(out, key)
 		}
@@ -111,63 +111,63 @@ func (s *run) heeded(keys []string) (out []string) {
 // settle compares and writes in one transaction with the library locked, so that no other writer interferes. It returns
 // the books whose files are gone, including those that were marked deleted before: a look that failed after that is
 // repeated.
-func (s *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, gone []uuid.UUID, err error) {
+func (r *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, gone []uuid.UUID, err error) {
 	var read, write pgx.Batch
 	var books []known
 	var sidecars []knownSidecar
 	var room *int64
 	below := make([]string, len(keys))
 	for i, key := range keys {
-		below[i] = strings.TrimPrefix(key, s.library.Prefix)
+		below[i] = strings.TrimPrefix(key, r.library.Prefix)
 	}
-	queueLock(&read, s.library.ID)
-	if s.library.MaxBooks != nil {
+	queueLock(&read, r.library.ID)
+	if r.library.MaxBooks != nil {
 		db.Value(&read, &room, "select app.book_room()")
 	}
-	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
-	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", s.library.ID, below)
+	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
+	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
 	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
 		return nil, nil, err
 	}
-	d := s.differ(objects, books, s.started)
-	d.sidecars, d.lost = s.differSidecars(objects, sidecars, s.started)
-	if s.keep {
-		s.gone, d.vanished = len(d.vanished), nil
+	d := r.differ(objects, books, r.started)
+	d.sidecars, d.lost = r.differSidecars(objects, sidecars, r.started)
+	if r.keep {
+		r.spared, d.vanished = len(d.vanished), nil
 	}
 	if room != nil {
-		d.changes, s.refused = within(*room, d.changes)
+		d.changes, r.refused = within(*room, d.changes)
 	}
 	var done changed
 	if len(d.changes) > 0 {
-		if err := s.queueChanges(&write, d.changes, &done); err != nil {
+		if err := r.queueChanges(&write, d.changes, &done); err != nil {
 			return nil, nil, err
 		}
 	}
 	if len(d.vanished) > 0 {
-		s.queueDeleted(&write, d.vanished, &done)
+		r.queueDeleted(&write, d.vanished, &done)
 	}
-	if err := s.queueSidecars(&write, d.sidecars); err != nil {
+	if err := r.queueSidecars(&write, d.sidecars); err != nil {
 		return nil, nil, err
 	}
-	if err := s.queueLost(&write, d.lost); err != nil {
+	if err := r.queueLost(&write, d.lost); err != nil {
 		return nil, nil, err
 	}
 	// An older look that is still running must not override what was found unchanged now.
 	if len(d.same) > 0 {
-		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, s.started)
+		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, r.started)
 	}
 	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
 		return nil, nil, err
 	}
-	out = done.events(s)
+	out = done.events(r)
 	for _, w := range done.deleted {
 		gone = append(gone, w.ID)
 	}
 	for _, b := range books {
-		if b.Deleted && !slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == s.library.Prefix+b.Key }) {
+		if b.Deleted && !slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == r.library.Prefix+b.Key }) {
 			gone = append(gone, b.ID)
 		}
 	}
-	arranged, err := arrange(ctx, tx, s.set, s.library.ID, slices.Collect(maps.Keys(s.touched)))
+	arranged, err := arrange(ctx, tx, r.set, r.library.ID, slices.Collect(maps.Keys(r.touched)))
 	return append(out, arranged...), gone, err
 }

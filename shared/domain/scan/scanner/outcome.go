@@ -38,7 +38,7 @@ func (o *outcome) events(found []analyzed) []events.Event {
 		before[a.ID] = a.bookRow.Fingerprint != ""
 	}
 	out := moveEvents(o.moves)
-	for _, w := range keep(o.stored, o.moved) {
+	for _, w := range withoutMoved(o.stored, o.moved) {
 		read := events.BookUpdated(events.Book(w), "analysis")
 		read.Elsewhere = before[w.ID]
 		out = append(out, read)
@@ -74,8 +74,8 @@ func newCovers(found []analyzed) (books []uuid.UUID) {
 	return books
 }
 
-// keep removes the books that became others.
-func keep(books []stored, moved []follow.Book) []stored {
+// withoutMoved removes the books that became others.
+func withoutMoved(books []stored, moved []follow.Book) []stored {
 	return slices.DeleteFunc(books, func(w stored) bool {
 		return slices.ContainsFunc(moved, func(f follow.Book) bool { return f.Was != nil && *f.Was == w.ID })
 	})

@@ -16,7 +16,7 @@ import (
 type place struct {
 	Ranges   []keyRange // still to list
 	Listed   int64      // book files in the listed ranges
-	Vanished []gone     // still to mark deleted
+	Vanished []lostBook // still to mark deleted
 	Deleted  int        // number marked deleted
 	Emptied  bool       // an attempt that died had marked all books of a series deleted
 	Lost     []lostSidecar
@@ -38,8 +38,8 @@ func (r *keyRange) UnmarshalJSON(data []byte) error {
 }
 
 // pause returns the error with which the scan stops at its checkpoint.
-func (s *run) pause() error {
-	s.at.Spent += time.Since(s.begun)
-	s.at.Touched = slices.Collect(maps.Keys(s.touched))
-	return task.Paused(s.at)
+func (r *run) pause() error {
+	r.at.Spent += time.Since(r.begun)
+	r.at.Touched = slices.Collect(maps.Keys(r.touched))
+	return task.Paused(r.at)
 }

@@ -80,8 +80,8 @@ type run struct {
 	written     int64              // books since statistics were gathered; used by the writer only
 	mu          sync.Mutex         // guards at while ranges are listed
 	at          place
-	keep        bool // books are not marked deleted, but counted in gone
-	gone        int
+	keep        bool // in a look, books whose file is gone are only counted, in spared
+	spared      int
 	refused     int // files beyond the limit in a look
 }
 
@@ -141,38 +141,38 @@ func (s *Scanner) Scan(ctx context.Context, h task.Held) (any, error) {
 }
 
 // scan lists the library and syncs its books with the listing.
-func (s *run) scan(ctx context.Context) (any, error) {
-	if err := s.listAndWrite(ctx); err != nil {
-		if err := s.noteTooMany(ctx, err); err != nil {
+func (r *run) scan(ctx context.Context) (any, error) {
+	if err := r.listAndWrite(ctx); err != nil {
+		if err := r.noteTooMany(ctx, err); err != nil {
 			return nil, err
 		}
-		return nil, s.explain(err)
+		return nil, r.explain(err)
 	}
-	if len(s.at.Ranges) > 0 {
-		return nil, s.pause()
+	if len(r.at.Ranges) > 0 {
+		return nil, r.pause()
 	}
-	if err := s.tellUnlisted(ctx); err != nil {
+	if err := r.tellUnlisted(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.guard(ctx); err != nil {
+	if err := r.guard(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.deleteGone(ctx); err != nil {
+	if err := r.deleteGone(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.renameSeries(ctx); err != nil {
+	if err := r.renameSeries(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.deleteLost(ctx); err != nil {
+	if err := r.deleteLost(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.catchUp(ctx); err != nil {
+	if err := r.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.arrangeTouched(ctx); err != nil {
+	if err := r.arrangeTouched(ctx); err != nil {
 		return nil, err
 	}
-	return Result{FilesListed: s.at.Listed, Vanished: s.at.Deleted}, nil
+	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, nil
 }
 
 // begin loads the library and resumes from the task's checkpoint. Without one it starts over, and cancels the pending
@@ -238,32 +238,32 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 }
 
 // prefix returns the prefix of the keys to list.
-func (s *run) prefix() string {
-	if s.params.Path == "" {
-		return s.library.Prefix
+func (r *run) prefix() string {
+	if r.params.Path == "" {
+		return r.library.Prefix
 	}
-	return s.library.Prefix + s.params.Path + "/"
+	return r.library.Prefix + r.params.Path + "/"
 }
 
 // unlinked refuses to list what is only reachable through a symbolic link: it may be outside the tenant's roots.
-func (s *run) unlinked(ctx context.Context) error {
-	missing := filesystem.Reach(ctx, s.Library, s.library.Bucket, s.library.Root, s.prefix())
+func (r *run) unlinked(ctx context.Context) error {
+	missing := filesystem.Reach(ctx, r.Library, r.library.Bucket, r.library.Root, r.prefix())
 	if !fault.Is(missing, fault.BadRequest) {
 		return missing
 	}
-	folders, objects, _, err := s.Library.Folders(ctx, s.library.Bucket, s.prefix(), 1)
+	folders, objects, _, err := r.Library.Folders(ctx, r.library.Bucket, r.prefix(), 1)
 	if err != nil {
-		return s.explain(err)
+		return r.explain(err)
 	}
 	if len(folders)+len(objects) == 0 { // gone, and so are its books
 		return nil
 	}
 	return fault.New(fault.Conflict, "%s is reached through a symbolic link, which Longbox does not follow: nothing was changed. Create a library for the "+
-		"folder that the link leads to", s.shownPath())
+		"folder that the link leads to", r.shownPath())
 }
 
 // shownPath returns the displayed path of the scanned folder.
-func (s *run) shownPath() string { return strings.TrimSuffix(s.library.Path+"/"+s.params.Path, "/") }
+func (r *run) shownPath() string { return strings.TrimSuffix(r.library.Path+"/"+r.params.Path, "/") }
 
 // open returns a run of a library without a scan; nil if there is no such library.
 func (s *Scanner) open(ctx context.Context, tenant, library uuid.UUID) (*run, error) {
@@ -280,7 +280,7 @@ func (s *Scanner) open(ctx context.Context, tenant, library uuid.UUID) (*run, er
 }
 
 // queueLibrary reads the library and the time; load reports whether the library exists, after the batch has run.
-func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
+func (r *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool, err error)) {
 	var lib *libraryRow
 	db.One(b, &lib, `select id, path, bucket, prefix, allowed_formats,
 		coalesce((select min(r.prefix) from library_root r where r.tenant_id = app.tenant() and r.bucket = l.bucket and starts_with(l.prefix, r.prefix)), prefix) as root,
@@ -288,27 +288,27 @@ func (s *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 		`+strategyColumns+`, title_preprocessing_rules as rules,
 		(select max_books from tenant where id = app.tenant()) as max_books
 		from library l where tenant_id = app.tenant() and id = $1`, id)
-	setting.Bool(b, setting.RetryFailedFiles, &s.retryFailed)
-	setting.Int(b, setting.ScanBatchSize, &s.batch)
-	setting.Int(b, setting.ScanTimeout, &s.minutes)
-	db.Value(b, &s.started, "select clock_timestamp()")
+	setting.Bool(b, setting.RetryFailedFiles, &r.retryFailed)
+	setting.Int(b, setting.ScanBatchSize, &r.batch)
+	setting.Int(b, setting.ScanTimeout, &r.minutes)
+	db.Value(b, &r.started, "select clock_timestamp()")
 	return func() (bool, error) {
 		if lib == nil {
 			return false, nil
 		}
-		s.library = *lib
+		r.library = *lib
 		var err error
-		if s.set, err = lib.strategies.set(); err != nil {
+		if r.set, err = lib.strategies.set(); err != nil {
 			return true, err
 		}
-		if s.selected, err = library.Selection(lib.AllowedFormats, lib.Excluded); err != nil {
+		if r.selected, err = library.Selection(lib.AllowedFormats, lib.Excluded); err != nil {
 			return true, fault.Wrap(err, fault.BadRequest, "The library's excludedPatterns are not valid: %v", err)
 		}
-		if s.sidecar, err = library.Sidecars(lib.Excluded, s.set.Packages()); err != nil {
+		if r.sidecar, err = library.Sidecars(lib.Excluded, r.set.Packages()); err != nil {
 			return true, err
 		}
 		if len(lib.Rules) > 0 {
-			if err := json.Unmarshal(lib.Rules, &s.rules); err != nil {
+			if err := json.Unmarshal(lib.Rules, &r.rules); err != nil {
 				return true, fault.Wrap(err, fault.BadRequest, "The library's titlePreprocessingRules are not valid: %v", err)
 			}
 		}
@@ -321,9 +321,9 @@ var errStop = errors.New("stop listing")
 
 // listAndWrite lists ranges in parallel; one writer writes the changes meanwhile. What remains in s.at.Ranges is listed
 // after a pause.
-func (s *run) listAndWrite(ctx context.Context) error {
-	parts := s.at.Ranges
-	s.at.Ranges = nil
+func (r *run) listAndWrite(ctx context.Context) error {
+	parts := r.at.Ranges
+	r.at.Ranges = nil
 	found := make(chan difference, listers)
 	g, ctx := errgroup.WithContext(ctx)
 	var working sync.WaitGroup
@@ -331,29 +331,29 @@ func (s *run) listAndWrite(ctx context.Context) error {
 		working.Add(1)
 		g.Go(func() error {
 			defer working.Done()
-			return s.listRange(ctx, part, found)
+			return r.listRange(ctx, part, found)
 		})
 	}
 	g.Go(func() error { working.Wait(); close(found); return nil })
-	g.Go(func() error { return s.collect(ctx, found) })
+	g.Go(func() error { return r.collect(ctx, found) })
 	return g.Wait()
 }
 
 // listRange lists a range, compares its pages and sends the differences. If the scan must pause, the rest stays in
 // s.at.Ranges.
-func (s *run) listRange(ctx context.Context, part keyRange, found chan<- difference) error {
-	seen, next := s.started, s.started
+func (r *run) listRange(ctx context.Context, part keyRange, found chan<- difference) error {
+	seen, next := r.started, r.started
 	told := 0 // of the folders that cannot be listed
-	err := list(ctx, s.Library, s.library.Bucket, s.prefix(), part, s.mayHoldBooks, func(l listed) error {
+	err := list(ctx, r.Library, r.library.Bucket, r.prefix(), part, r.mayHoldBooks, func(l listed) error {
 		if len(l.page) > 0 && !l.earlier { // asked for after the page before it was compared
 			seen = next
 		}
-		d, now, err := s.compare(ctx, l, seen)
+		d, now, err := r.compare(ctx, l, seen)
 		if err != nil {
 			return err
 		}
 		next = now
-		s.note(d, l.unlisted[told:])
+		r.note(d, l.unlisted[told:])
 		told = len(l.unlisted)
 		select {
 		case found <- d:
@@ -361,7 +361,7 @@ func (s *run) listRange(ctx context.Context, part keyRange, found chan<- differe
 			return ctx.Err()
 		}
 		if l.covered.to != part.to && task.MustPause(ctx) {
-			s.leaveRange(keyRange{l.covered.to, part.to})
+			r.leaveRange(keyRange{l.covered.to, part.to})
 			return errStop
 		}
 		return nil
@@ -373,24 +373,24 @@ func (s *run) listRange(ctx context.Context, part keyRange, found chan<- differe
 }
 
 // note adds to the checkpoint what only the end of the scan handles.
-func (s *run) note(d difference, unlisted []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at.Listed += int64(d.seen)
-	s.at.Vanished = append(s.at.Vanished, d.vanished...)
-	s.at.Lost = append(s.at.Lost, d.lost...)
-	s.at.Unlisted = append(append(s.at.Unlisted, unlisted...), d.long...)
+func (r *run) note(d difference, unlisted []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at.Listed += int64(d.seen)
+	r.at.Vanished = append(r.at.Vanished, d.vanished...)
+	r.at.Lost = append(r.at.Lost, d.lost...)
+	r.at.Unlisted = append(append(r.at.Unlisted, unlisted...), d.long...)
 }
 
 // leaveRange leaves a range to the next run.
-func (s *run) leaveRange(rest keyRange) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at.Ranges = append(s.at.Ranges, rest)
+func (r *run) leaveRange(rest keyRange) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at.Ranges = append(r.at.Ranges, rest)
 }
 
 // collect collects differences into batches and writes them; progress is written at least every second.
-func (s *run) collect(ctx context.Context, found <-chan difference) error {
+func (r *run) collect(ctx context.Context, found <-chan difference) error {
 	var part collected
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -406,7 +406,7 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 			return ctx.Err()
 		}
 		for part.full() || all && !part.empty() {
-			if err := s.write(ctx, part.take()); err != nil {
+			if err := r.write(ctx, part.take()); err != nil {
 				return err
 			}
 		}
@@ -415,26 +415,26 @@ func (s *run) collect(ctx context.Context, found <-chan difference) error {
 }
 
 // explain turns a failed listing into an error for the library's owner; a failed listing never removes anything.
-func (s *run) explain(err error) error {
+func (r *run) explain(err error) error {
 	var many *blob.UnlistedError
 	switch {
 	case errors.As(err, &many):
 		var first []string
 		for _, folder := range many.Folders[:min(len(many.Folders), 5)] {
-			first = append(first, clip(strings.TrimPrefix(folder, s.library.Prefix), 200))
+			first = append(first, clip(strings.TrimPrefix(folder, r.library.Prefix), 200))
 		}
 		return fault.Wrap(err, fault.Unavailable,
 			"More than %d folders of %s cannot be listed, among them %s: check their permissions, that their names are UTF-8, and that the storage works. "+
-				"Nothing was removed; Longbox tries a scan three times", len(many.Folders), s.library.Path, strings.Join(first, ", "))
+				"Nothing was removed; Longbox tries a scan three times", len(many.Folders), r.library.Path, strings.Join(first, ", "))
 	case errors.Is(err, blob.ErrNotFound):
 		return fault.Wrap(err, fault.Conflict,
-			"%s was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", s.library.Path)
+			"%s was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", r.library.Path)
 	case errors.Is(err, blob.ErrDenied):
 		return fault.Wrap(err, fault.Conflict, "%s cannot be listed, because access is denied: check the permissions of the folder or bucket. Nothing was removed",
-			s.library.Path)
+			r.library.Path)
 	case blob.Unreachable(err):
 		return fault.Wrap(err, fault.Unavailable,
-			"%s cannot be listed: check its permissions, and that the storage works. Nothing was removed; Longbox tries a scan three times", s.library.Path)
+			"%s cannot be listed: check its permissions, and that the storage works. Nothing was removed; Longbox tries a scan three times", r.library.Path)
 	}
 	return err
 }

@@ -40,26 +40,26 @@ type lostSidecar struct {
 }
 
 // differSidecars compares objects with the known sidecars of the same range. Both are sorted by key.
-func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time.Time) (changes []sidecarChange, lost []lostSidecar) {
-	gone := func(k knownSidecar) {
+func (r *run) differSidecars(page []blob.Object, known []knownSidecar, seen time.Time) (changes []sidecarChange, lost []lostSidecar) {
+	lose := func(k knownSidecar) {
 		if !k.Seen.After(seen) {
 			lost = append(lost, lostSidecar{k.Key, seen})
 		}
 	}
 	for _, o := range page {
-		o.Key = strings.TrimPrefix(o.Key, s.library.Prefix)
-		kind, about := s.sidecar(o.Key)
+		o.Key = strings.TrimPrefix(o.Key, r.library.Prefix)
+		kind, about := r.sidecar(o.Key)
 		if kind == "" {
 			continue
 		}
 		for len(known) > 0 && known[0].Key < o.Key {
-			gone(known[0])
+			lose(known[0])
 			known = known[1:]
 		}
 		if len(known) > 0 && known[0].Key == o.Key {
 			k := known[0]
 			known = known[1:]
-			same := s.params.Mode != scan.Deep && k.Size == o.Size && k.ETag == o.ETag && k.Modified.Equal(o.Modified)
+			same := r.params.Mode != scan.Deep && k.Size == o.Size && k.ETag == o.ETag && k.Modified.Equal(o.Modified)
 			if same || k.Seen.After(seen) {
 				continue
 			}
@@ -67,13 +67,13 @@ func (s *run) differSidecars(page []blob.Object, known []knownSidecar, seen time
 		changes = append(changes, sidecarChange{Object: o, Kind: kind, About: about, Seen: seen})
 	}
 	for _, k := range known {
-		gone(k)
+		lose(k)
 	}
 	return changes, lost
 }
 
 // queueSidecars stores sidecars as the store has them, each with its own version, and adds the tasks that apply them.
-func (s *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
+func (r *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -90,12 +90,12 @@ func (s *run) queueSidecars(b *pgx.Batch, changes []sidecarChange) error {
 		select app.tenant(), $1, u.* from unnest($2::text[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[]) u
 		on conflict (tenant_id, library_id, key) do update set version = excluded.version, size = excluded.size, etag = excluded.etag,
 		  modified_at = excluded.modified_at, seen_at = excluded.seen_at, pending = true
-		  where k.seen_at <= excluded.seen_at`, s.library.ID, keys, kinds, abouts, versions, sizes, etags, modified, seen)
-	return s.queueTakeIn(b, keys)
+		  where k.seen_at <= excluded.seen_at`, r.library.ID, keys, kinds, abouts, versions, sizes, etags, modified, seen)
+	return r.queueTakeIn(b, keys)
 }
 
 // queueLost removes sidecars that no longer exist, and adds the tasks that undo what they said.
-func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
+func (r *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -104,35 +104,35 @@ func (s *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 		keys[i], seen[i] = l.Key, l.Seen
 	}
 	b.Queue(`delete from sidecar k using unnest($2::text[], $3::timestamptz[]) u(key, seen)
-		where k.tenant_id = app.tenant() and k.library_id = $1 and k.key = u.key and k.seen_at <= u.seen`, s.library.ID, keys, seen)
-	return s.queueTakeIn(b, keys)
+		where k.tenant_id = app.tenant() and k.library_id = $1 and k.key = u.key and k.seen_at <= u.seen`, r.library.ID, keys, seen)
+	return r.queueTakeIn(b, keys)
 }
 
 // queueTakeIn adds the tasks that apply sidecars.
-func (s *run) queueTakeIn(b *pgx.Batch, keys []string) error {
+func (r *run) queueTakeIn(b *pgx.Batch, keys []string) error {
 	var tasks []analyzeParams
 	for part := range slices.Chunk(keys, analyzeBatch) {
 		tasks = append(tasks, analyzeParams{Sidecars: part})
 	}
-	return s.queueTasks(b, tasks)
+	return r.queueTasks(b, tasks)
 }
 
 // deleteLost removes sidecars that no longer exist, batch by batch.
-func (s *run) deleteLost(ctx context.Context) error {
-	for len(s.at.Lost) > 0 {
-		part := s.at.Lost[:min(len(s.at.Lost), writeBatch)]
+func (r *run) deleteLost(ctx context.Context) error {
+	for len(r.at.Lost) > 0 {
+		part := r.at.Lost[:min(len(r.at.Lost), writeBatch)]
 		var b pgx.Batch
-		queueLock(&b, s.library.ID)
-		if err := s.queueLost(&b, part); err != nil {
+		queueLock(&b, r.library.ID)
+		if err := r.queueLost(&b, part); err != nil {
 			return err
 		}
-		if err := s.Database.Run(ctx, &b); err != nil {
+		if err := r.Database.Run(ctx, &b); err != nil {
 			return err
 		}
-		s.Added.Tell(ctx, s.tenant)
-		s.at.Lost = s.at.Lost[len(part):]
-		if len(s.at.Lost) > 0 && task.MustPause(ctx) {
-			return s.pause()
+		r.Added.Tell(ctx, r.tenant)
+		r.at.Lost = r.at.Lost[len(part):]
+		if len(r.at.Lost) > 0 && task.MustPause(ctx) {
+			return r.pause()
 		}
 	}
 	return nil
@@ -157,15 +157,15 @@ const leftUndone = `select exists (select from scan where tenant_id = app.tenant
 // catchUp applies the sidecars whose tasks were cancelled or failed. These are sidecars that were not read, or not for
 // all of their books, and sidecars that no longer exist although a book was read with them or they describe a series.
 // The series of all books written since then count as touched.
-func (s *run) catchUp(ctx context.Context) error {
-	if !s.at.CatchUp {
+func (r *run) catchUp(ctx context.Context) error {
+	if !r.at.CatchUp {
 		return nil
 	}
 	var b pgx.Batch
 	var keys []string
 	var series []uuid.UUID
 	db.Values(&b, &series, `select distinct series_id from book where tenant_id = app.tenant() and library_id = $1
-		and updated_at >= `+lastWhole, s.library.ID)
+		and updated_at >= `+lastWhole, r.library.ID)
 	db.Values(&b, &keys, `select key from sidecar where tenant_id = app.tenant() and library_id = $1 and pending
 		union select s.path || '/series.json' from series s where s.tenant_id = app.tenant() and s.library_id = $1 and s.described <> '{}'
 		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.about = s.path and k.kind = 'series')
@@ -176,30 +176,30 @@ func (s *run) catchUp(ctx context.Context) error {
 		    and b.key >= case when k.about like '%/' then k.about else k.about || '.' end and b.key < case when k.about like '%/' then left(k.about, -1) || '0' else k.about || '/' end
 		    and b.sidecar is distinct from k.version and (b.analyzed or b.error_type is not null) and b.deleted_at is null
 		    and strpos(substr(b.key, length(k.about) + 1), '/') = 0 limit 1) b
-		  where k.tenant_id = app.tenant() and k.library_id = $1 and k.kind = 'opf'`, s.library.ID)
-	if err := s.Database.Run(ctx, &b); err != nil {
+		  where k.tenant_id = app.tenant() and k.library_id = $1 and k.kind = 'opf'`, r.library.ID)
+	if err := r.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	s.at.CatchUp = false
+	r.at.CatchUp = false
 	for _, id := range series {
-		s.touched[id] = true
+		r.touched[id] = true
 	}
 	if len(keys) == 0 {
 		return nil
 	}
 	b = pgx.Batch{}
-	if err := s.queueTakeIn(&b, keys); err != nil {
+	if err := r.queueTakeIn(&b, keys); err != nil {
 		return err
 	}
-	if err := s.Database.Run(ctx, &b); err != nil {
+	if err := r.Database.Run(ctx, &b); err != nil {
 		return err
 	}
-	s.Added.Tell(ctx, s.tenant)
+	r.Added.Tell(ctx, r.tenant)
 	return nil
 }
 
 // sidecarsIn reads the sidecars of a range of keys below the library's prefix. An empty bound means no bound.
-func (s *run) sidecarsIn(b *pgx.Batch, from, to string, out *[]knownSidecar) {
+func (r *run) sidecarsIn(b *pgx.Batch, from, to string, out *[]knownSidecar) {
 	db.All(b, out, "select "+knownSidecarColumns+` from sidecar
-		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, s.library.ID, from, to)
+		where tenant_id = app.tenant() and library_id = $1 and key >= $2 and ($3 = '' or key < $3) order by key`, r.library.ID, from, to)
 }

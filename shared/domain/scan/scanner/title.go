@@ -145,7 +145,7 @@ func (t *TitleChanges) add(rows []nameRow, rules []library.TitleRule) (changed [
 
 // rename sets the new titles of series, unless they were locked meanwhile, and renames the books that are named after
 // them.
-func (s *run) rename(ctx context.Context, changed []TitleChange) error {
+func (r *run) rename(ctx context.Context, changed []TitleChange) error {
 	if len(changed) == 0 {
 		return nil
 	}
@@ -156,22 +156,22 @@ func (s *run) rename(ctx context.Context, changed []TitleChange) error {
 		sorts, searches = append(sorts, naming.SortTitle(c.NewTitle)), append(searches, naming.Normalize(c.NewTitle))
 	}
 	var b pgx.Batch
-	queueLock(&b, s.library.ID)
+	queueLock(&b, r.library.ID)
 	db.Values(&b, &renamed, `update series s set title = u.title, search_title = u.search, updated_at = now(),
 		  custom_title_sort = case when 'titleSort' = any(s.locks) then s.custom_title_sort end,
 		  title_sort = case when 'titleSort' = any(s.locks) then s.title_sort else u.sort end
 		from unnest($1::uuid[], $2::text[], $3::text[], $4::text[]) as u(id, title, sort, search)
 		where s.tenant_id = app.tenant() and s.id = u.id and not 'title' = any(s.locks) returning s.id`, ids, titles, sorts, searches)
-	out, err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, false, func() map[uuid.UUID][]uuid.UUID {
-		return map[uuid.UUID][]uuid.UUID{s.library.ID: renamed}
+	out, err := r.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{r.library.ID: r.set}, false, func() map[uuid.UUID][]uuid.UUID {
+		return map[uuid.UUID][]uuid.UUID{r.library.ID: renamed}
 	})
 	if err != nil {
 		return err
 	}
 	for _, id := range renamed {
-		out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: s.library.ID}, "title"))
+		out = append(out, events.SeriesUpdated(events.Series{ID: id, LibraryID: r.library.ID}, "title"))
 	}
-	s.Publish(ctx, s.tenant, out...)
+	r.Publish(ctx, r.tenant, out...)
 	return nil
 }
 

@@ -19,15 +19,15 @@ import (
 
 // tellUnlisted records the folders that could not be listed as errors of the scan, except folders that cannot contain
 // books of the library. Their books stay unchanged, and the library does not count as looked at.
-func (s *run) tellUnlisted(ctx context.Context) error {
-	slices.Sort(s.at.Unlisted)
-	s.at.Unlisted = slices.DeleteFunc(slices.Compact(s.at.Unlisted), func(folder string) bool { return !s.mayHoldBooks(folder) })
-	if len(s.at.Unlisted) == 0 {
+func (r *run) tellUnlisted(ctx context.Context) error {
+	slices.Sort(r.at.Unlisted)
+	r.at.Unlisted = slices.DeleteFunc(slices.Compact(r.at.Unlisted), func(folder string) bool { return !r.mayHoldBooks(folder) })
+	if len(r.at.Unlisted) == 0 {
 		return nil
 	}
-	texts := make([]string, len(s.at.Unlisted))
-	for i, folder := range s.at.Unlisted {
-		name := strings.TrimPrefix(folder, s.library.Prefix)
+	texts := make([]string, len(r.at.Unlisted))
+	for i, folder := range r.at.Unlisted {
+		name := strings.TrimPrefix(folder, r.library.Prefix)
 		texts[i] = clip(name, 400) + " cannot be listed; check its permissions. Its books stay unchanged"
 		switch {
 		case len(name) > scan.MaxPath-utf8.UTFMax: // it was cut, between two characters
@@ -37,27 +37,27 @@ func (s *run) tellUnlisted(ctx context.Context) error {
 			texts[i] = clip(name, 400) + " cannot be listed: its name is not UTF-8 or contains control characters. Rename it"
 		}
 	}
-	slog.Warn("folders of a library cannot be listed", "count", len(texts), "path", s.library.Path, "folders", texts[:min(len(texts), 5)], "tenant", s.tenant)
+	slog.Warn("folders of a library cannot be listed", "count", len(texts), "path", r.library.Path, "folders", texts[:min(len(texts), 5)], "tenant", r.tenant)
 	var b pgx.Batch
 	b.Queue(`update scan set unlisted = $2, error_count = error_count + cardinality(n.texts), errors = (n.texts || errors)[1:$4]
 		from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
-		where tenant_id = app.tenant() and id = $1`, s.scanID, len(texts), texts, errorsKept)
-	return s.Database.Run(ctx, &b)
+		where tenant_id = app.tenant() and id = $1`, r.scanID, len(texts), texts, errorsKept)
+	return r.Database.Run(ctx, &b)
 }
 
 // noteTooMany stores the number of folders that could not be listed, if the scan fails because of them: no purge may
 // follow.
-func (s *run) noteTooMany(ctx context.Context, cause error) error {
+func (r *run) noteTooMany(ctx context.Context, cause error) error {
 	var many *blob.UnlistedError
 	if !errors.As(cause, &many) {
 		return nil
 	}
-	_, err := db.Exec(ctx, s.Database, "update scan set unlisted = $2 where tenant_id = app.tenant() and id = $1", s.scanID, len(many.Folders))
+	_, err := db.Exec(ctx, r.Database, "update scan set unlisted = $2 where tenant_id = app.tenant() and id = $1", r.scanID, len(many.Folders))
 	return err
 }
 
 // mayHoldBooks reports whether a file in the folder could be a book of the library.
-func (s *run) mayHoldBooks(folder string) bool {
-	return library.MayHold(s.library.AllowedFormats, s.selected, strings.TrimPrefix(folder, s.library.Prefix))
+func (r *run) mayHoldBooks(folder string) bool {
+	return library.MayHold(r.library.AllowedFormats, r.selected, strings.TrimPrefix(folder, r.library.Prefix))
 }

@@ -38,15 +38,15 @@ type written struct {
 }
 
 // write writes the collected changes, as far as the tenant's limit allows.
-func (s *run) write(ctx context.Context, part collected) error {
+func (r *run) write(ctx context.Context, part collected) error {
 	for try := 1; ; try++ {
-		admitted, refused, err := s.admit(ctx, part)
+		admitted, refused, err := r.admit(ctx, part)
 		if err != nil {
 			return err
 		}
-		err = s.writeAll(ctx, admitted, refused)
+		err = r.writeAll(ctx, admitted, refused)
 		if err == nil {
-			return s.gather(ctx, len(admitted.changes))
+			return r.gather(ctx, len(admitted.changes))
 		}
 		if !fault.Is(err, fault.Conflict) || try == 3 { // otherwise a concurrent scan of the tenant has used up the limit
 			return err
@@ -56,30 +56,30 @@ func (s *run) write(ctx context.Context, part collected) error {
 
 // gather lets Postgres update its statistics if a scan has written much compared to them (app.gather_statistics). For a
 // very large table that may exceed the statement timeout: then the scan goes on without.
-func (s *run) gather(ctx context.Context, n int) error {
+func (r *run) gather(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
 	}
-	s.written += int64(n)
+	r.written += int64(n)
 	var b pgx.Batch
 	var gathered bool
-	db.Value(&b, &gathered, "select app.gather_statistics($1)", s.written)
-	if err := s.Database.Run(ctx, &b); err != nil {
+	db.Value(&b, &gathered, "select app.gather_statistics($1)", r.written)
+	if err := r.Database.Run(ctx, &b); err != nil {
 		if ctx.Err() != nil || db.LeaseLost(err) {
 			return err
 		}
-		slog.Warn("cannot gather table statistics; the scan may be slow until autovacuum does", "library", s.library.ID, "error", err)
+		slog.Warn("cannot gather table statistics; the scan may be slow until autovacuum does", "library", r.library.ID, "error", err)
 		gathered = true // try again after the same number
 	}
 	if gathered {
-		s.written = 0
+		r.written = 0
 	}
 	return nil
 }
 
 // writeAll writes the collected changes in one transaction and one round trip: counters, series, books, and the tasks
 // that analyse them. Events are published after commit.
-func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
+func (r *run) writeAll(ctx context.Context, part collected, refused int) error {
 	var b pgx.Batch
 	var done changed
 	var status *scan.Status
@@ -91,31 +91,31 @@ func (s *run) writeAll(ctx context.Context, part collected, refused int) error {
 	}
 	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3,
 		books_restored = books_restored + $4, books_updated = books_updated - $4
-		where tenant_id = app.tenant() and id = $1`, s.scanID, part.seen, part.unchanged, restored)
-	s.queueRefused(&b, refused)
+		where tenant_id = app.tenant() and id = $1`, r.scanID, part.seen, part.unchanged, restored)
+	r.queueRefused(&b, refused)
 	if len(part.changes)+len(part.sidecars) > 0 {
-		queueLock(&b, s.library.ID)
+		queueLock(&b, r.library.ID)
 	}
 	if len(part.changes) > 0 {
-		if err := s.queueChanges(&b, part.changes, &done); err != nil {
+		if err := r.queueChanges(&b, part.changes, &done); err != nil {
 			return err
 		}
 	}
-	if err := s.queueSidecars(&b, part.sidecars); err != nil {
+	if err := r.queueSidecars(&b, part.sidecars); err != nil {
 		return err
 	}
-	db.One(&b, &status, scan.ByTaskSQL, s.scanID)
-	if err := s.Database.Run(ctx, &b); err != nil {
+	db.One(&b, &status, scan.ByTaskSQL, r.scanID)
+	if err := r.Database.Run(ctx, &b); err != nil {
 		return err
 	}
 	if len(part.changes)+len(part.sidecars) > 0 {
-		s.Added.Tell(ctx, s.tenant)
+		r.Added.Tell(ctx, r.tenant)
 	}
-	out := done.events(s)
+	out := done.events(r)
 	if status != nil {
 		out = append(out, status.Event())
 	}
-	s.Publish(ctx, s.tenant, out...)
+	r.Publish(ctx, r.tenant, out...)
 	return nil
 }
 
@@ -131,16 +131,16 @@ type changed struct {
 }
 
 // events returns the events; the series count as touched.
-func (c *changed) events(s *run) (out []events.Event) {
+func (c *changed) events(r *run) (out []events.Event) {
 	for _, id := range c.series {
-		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: s.library.ID}))
+		out = append(out, events.SeriesCreated(events.Series{ID: id, LibraryID: r.library.ID}))
 	}
 	for _, id := range c.emptied {
-		out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: s.library.ID}))
+		out = append(out, events.SeriesDeleted(events.Series{ID: id, LibraryID: r.library.ID}))
 	}
 	ref := func(w written) events.Book {
-		s.touched[w.SeriesID] = true
-		return events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: s.library.ID}
+		r.touched[w.SeriesID] = true
+		return events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: r.library.ID}
 	}
 	for _, w := range c.books {
 		switch {
@@ -158,7 +158,7 @@ func (c *changed) events(s *run) (out []events.Event) {
 			continue
 		}
 		moved[f.ID] = true
-		s.touched[f.SeriesID], s.touched[f.LeftSeries] = true, true
+		r.touched[f.SeriesID], r.touched[f.LeftSeries] = true, true
 	}
 	for _, w := range c.deleted {
 		e := events.BookUpdated(ref(w), "deleted")
@@ -213,7 +213,7 @@ func queueLockSeries(b *pgx.Batch, books []uuid.UUID) {
 }
 
 // queueChanges syncs the books of changed files and adds the tasks that analyse them.
-func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
+func (r *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error {
 	files := make([]strategy.File, len(changes))
 	var places []strategy.Place
 	done.restored = map[uuid.UUID]bool{}
@@ -221,30 +221,30 @@ func (s *run) queueChanges(b *pgx.Batch, changes []change, done *changed) error 
 		if c.Restored {
 			done.restored[c.ID] = true
 		}
-		files[i] = s.set.Read(c.Object.Key, nil)
+		files[i] = r.set.Read(c.Object.Key, nil)
 		if !c.Known || !files[i].Later { // an existing book has its series
 			places = append(places, files[i].Place)
 		}
 	}
-	added := queueSeries(b, s.library.ID, s.rules, places)
+	added := queueSeries(b, r.library.ID, r.rules, places)
 	if len(done.restored) > 0 {
-		s.queueForget(b, changes)
+		r.queueForget(b, changes)
 	}
-	s.queueBooks(b, changes, files, &done.books)
-	queueAdded(b, s.scanID, added, &done.series)
+	r.queueBooks(b, changes, files, &done.books)
+	queueAdded(b, r.scanID, added, &done.series)
 	if len(done.restored) > 0 { // possibly into another series
-		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", s.library.ID)
+		db.Values(b, &done.emptied, "select app.drop_empty_series(array(select id from series where tenant_id = app.tenant() and library_id = $1 and book_count = 0))", r.library.ID)
 		follow.Heirs(b, &done.moved)
 		cover.QueueShowing(b, slices.Collect(maps.Keys(done.restored)), &done.showing)
 	}
-	return s.queueAnalysis(b, changes)
+	return r.queueAnalysis(b, changes)
 }
 
 // queueForget lets restored files be read as new ones if their content may belong to another book (app.follow_content):
 // if nobody has read or edited the restored book, and people have done so with a missing book of the same content. It
 // does not apply if a complete scan has found both: copies are separate books. While the guard holds scans, the new
 // book of a moved file may be marked deleted before the old one is found gone.
-func (s *run) queueForget(b *pgx.Batch, changes []change) {
+func (r *run) queueForget(b *pgx.Batch, changes []change) {
 	var ids []uuid.UUID
 	var seen []time.Time
 	for _, c := range changes {
@@ -259,7 +259,7 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 		    and o.deleted_at is not null and o.created_at < n.created_at and `+follow.ReadOrEditedSQL("o")+`
 		    and not exists (select from scan f join task t on t.tenant_id = f.tenant_id and t.id = f.id
 		      where f.tenant_id = app.tenant() and f.library_id = $1 and t.status = 'completed' and coalesce(t.params ->> 'path', '') = ''
-		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, s.library.ID, ids, seen)
+		        and t.completed_at > coalesce(n.first_read_at, n.created_at) and t.completed_at < o.deleted_at))`, r.library.ID, ids, seen)
 }
 
 // queueBooks inserts new books and updates those whose file has changed or returned. An unchanged book that returns
@@ -268,7 +268,7 @@ func (s *run) queueForget(b *pgx.Batch, changes []change) {
 // file_order a new book gets its position within the batch, which is nearly always final; arrange corrects the rest at
 // the end. A restored book, and in a deep scan every book, is put into the series of its key, unless the metadata
 // decides. A book that an earlier attempt of the scan has created does not count as updated before it is read.
-func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
+func (r *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
 		dirs, keys, etags, formats, titles, sorts, find []string
@@ -312,34 +312,34 @@ func (s *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
 		    books_updated = books_updated + (select count(*) from changed where revision > 0 and created is not true)
 		  where tenant_id = app.tenant() and id = $2)
-		select id, series_id, revision from changed`, s.library.ID, s.scanID, s.params.Mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
-		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, s.set.Positions(), f.seen, f.later)
+		select id, series_id, revision from changed`, r.library.ID, r.scanID, r.params.Mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
+		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, r.set.Positions(), f.seen, f.later)
 }
 
 // queueAnalysis adds the tasks that analyse the changed books. They contain keys: another writer may have added a book
 // with the same key and another id.
-func (s *run) queueAnalysis(b *pgx.Batch, changes []change) error {
+func (r *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	keys := make([]string, len(changes))
 	for i, c := range changes {
 		keys[i] = c.Object.Key
 	}
 	var tasks []analyzeParams
-	for part := range slices.Chunk(keys, int(s.batch)) {
+	for part := range slices.Chunk(keys, int(r.batch)) {
 		tasks = append(tasks, analyzeParams{Keys: part})
 	}
-	return s.queueTasks(b, tasks)
+	return r.queueTasks(b, tasks)
 }
 
 // queueTasks adds tasks that read files of the library, as children of the scan if there is one.
-func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
+func (r *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
 	for _, params := range tasks {
 		var id uuid.UUID
-		if err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &s.library.ID, ParentID: s.scanID, Params: params}, &id); err != nil {
+		if err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &r.library.ID, ParentID: r.scanID, Params: params}, &id); err != nil {
 			return err
 		}
 	}
-	if s.scanID != nil {
-		task.QueueChildren(b, *s.scanID, len(tasks))
+	if r.scanID != nil {
+		task.QueueChildren(b, *r.scanID, len(tasks))
 	}
 	return nil
 }
@@ -348,7 +348,7 @@ func (s *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
 // unchanged file is not read again; books that have appeared elsewhere return at once. If a file changed and was
 // deleted before it was read again, the book keeps the old content and gets the old size, since content is searched for
 // by both. Books that another look has seen since stay unchanged.
-func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
+func (r *run) queueDeleted(b *pgx.Batch, books []lostBook, done *changed) {
 	ids, revisions, seen := make([]uuid.UUID, len(books)), make([]int, len(books)), make([]time.Time, len(books))
 	for i, g := range books {
 		ids[i], revisions[i], seen[i] = g.ID, g.Revision, g.Seen
@@ -363,32 +363,32 @@ func (s *run) queueDeleted(b *pgx.Batch, books []gone, done *changed) {
 		counted as (
 		  update scan set books_deleted = books_deleted + (select count(*) from gone)
 		  where tenant_id = app.tenant() and id = $1)
-		select id, series_id, revision from gone`, s.scanID, ids, revisions, seen)
-	queueFollowGone(b, s.library.ID, s.scanID, books, &done.moved)
+		select id, series_id, revision from gone`, r.scanID, ids, revisions, seen)
+	queueFollowGone(b, r.library.ID, r.scanID, books, &done.moved)
 }
 
 // deleteGone marks the books whose files are gone, in batches.
-func (s *run) deleteGone(ctx context.Context) error {
-	for len(s.at.Vanished) > 0 {
-		part := s.at.Vanished[:min(len(s.at.Vanished), writeBatch)]
+func (r *run) deleteGone(ctx context.Context) error {
+	for len(r.at.Vanished) > 0 {
+		part := r.at.Vanished[:min(len(r.at.Vanished), writeBatch)]
 		var b pgx.Batch
 		var done changed
-		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", s.scanID)
-		queueLock(&b, s.library.ID)
-		s.queueDeleted(&b, part, &done)
-		arranged, err := s.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{s.library.ID: s.set}, true, func() map[uuid.UUID][]uuid.UUID {
-			return map[uuid.UUID][]uuid.UUID{s.library.ID: done.left()}
+		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", r.scanID)
+		queueLock(&b, r.library.ID)
+		r.queueDeleted(&b, part, &done)
+		arranged, err := r.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{r.library.ID: r.set}, true, func() map[uuid.UUID][]uuid.UUID {
+			return map[uuid.UUID][]uuid.UUID{r.library.ID: done.left()}
 		})
 		if err != nil {
 			return err
 		}
 		if follow.Again(done.moved) {
-			s.Added.Tell(ctx, s.tenant)
+			r.Added.Tell(ctx, r.tenant)
 		}
-		s.Publish(ctx, s.tenant, append(done.events(s), arranged...)...)
-		s.at.Vanished, s.at.Deleted = s.at.Vanished[len(part):], s.at.Deleted+len(part)
+		r.Publish(ctx, r.tenant, append(done.events(r), arranged...)...)
+		r.at.Vanished, r.at.Deleted = r.at.Vanished[len(part):], r.at.Deleted+len(part)
 		if task.MustPause(ctx) {
-			return s.pause()
+			return r.pause()
 		}
 	}
 	return nil
