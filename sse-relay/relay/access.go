@@ -180,7 +180,7 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 		if errBefore != nil {
 			before = unknownGeneration // Redis is down: ask again when it is back
 		}
-		g := a.admit(key, said, before, asked)
+		g := a.record(key, said, before, asked)
 		if errBefore != nil {
 			return admission{g, limit}, nil
 		}
@@ -191,8 +191,8 @@ func (a *access) fetch(ctx context.Context, key [sha256.Size]byte, c credential,
 	return admission{}, fmt.Errorf("%w: the tenant's access keeps changing", errUnavailable)
 }
 
-// admit stores an answer to a request made at the given time. It ignores an answer older than the stored one.
-func (a *access) admit(key [sha256.Size]byte, said answer, generation string, asked time.Time) *grant {
+// record stores an answer to a request made at the given time. It ignores an answer older than the stored one.
+func (a *access) record(key [sha256.Size]byte, said answer, generation string, asked time.Time) *grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	g := a.grants[key]

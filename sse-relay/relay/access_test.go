@@ -327,7 +327,7 @@ func TestGrantIsHeldOrDoubtful(t *testing.T) {
 		"of long ago": {func(g *grant) { g.asked = time.Now().Add(-time.Hour) }, true, true},
 		"changed":     {func(g *grant) { g.generation = "other" }, true, true},
 	} {
-		g := a.admit([sha256.Size]byte{}, said, "one", time.Now())
+		g := a.record([sha256.Size]byte{}, said, "one", time.Now())
 		test.change(g)
 		if held, doubtful := a.hold(g, credential{}), a.doubtful(g, "one"); held != test.held || doubtful != test.doubtful {
 			t.Errorf("%s: held %v, doubtful %v", name, held, doubtful)
@@ -341,9 +341,9 @@ func TestOlderAnswerIsVoid(t *testing.T) {
 	t.Parallel()
 	a := newAccess(Config{}, nil, slog.New(slog.DiscardHandler))
 	said, now := answer{TenantID: uuid.New(), UserID: uuid.New()}, time.Now()
-	g := a.admit([sha256.Size]byte{}, said, "new", now)
+	g := a.record([sha256.Size]byte{}, said, "new", now)
 	said.Permissions = []string{requiredPermission}
-	a.admit(g.key, said, "old", now.Add(-time.Second))
+	a.record(g.key, said, "old", now.Add(-time.Second))
 	a.deny(g.key, now.Add(-time.Second), &refusal{status: http.StatusUnauthorized})
 	if g.permissions.Load().has(requiredPermission) || g.generation != "new" || !a.hold(g, credential{}) {
 		t.Errorf("an older answer counts: %v of generation %s", g.permissions.Load().names, g.generation)

@@ -145,7 +145,7 @@ func (a *access) confirm(ctx context.Context, g *grant, generation string) {
 		a.deny(g.key, asked, err)
 		return
 	}
-	a.admit(g.key, said, generation, asked)
+	a.record(g.key, said, generation, asked)
 	if !g.permissions.Load().has(requiredPermission) {
 		a.mu.Lock()
 		a.revoke(g)

@@ -138,19 +138,7 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 			return nil, err
 		}
 	}
-	args["force"], args["from"], args["suspects"] = force, at.From, at.ids()
-	books, err := db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
-		b.format, b.number, b.volume, b.chapter, b.fingerprint, `+cover.Print+` as cover_was, l.bucket, l.prefix, `+strategyColumns+`,
-		case when b.fingerprint = '' then array(
-		  (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.library_id = b.library_id and x.size = b.size and x.deleted_at is not null limit 8)
-		  union all (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.size = b.size and x.deleted_at is null and x.id <> b.id limit 8))
-		  else '{}' end as twins, l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
-		`+cover.Settings+`
-		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
-		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
-		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
-		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+`
-		  and (`+book.NeverReadSQL+` or @force) and (b.key >= @from or b.id = any(@suspects)) order by b.key`, args)
+	books, err := s.toAnalyze(ctx, force, at, where, args)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +180,23 @@ func (s *Scanner) analyze(ctx context.Context, h task.Held, force bool, where st
 		return nil, lost.explain(of)
 	}
 	return map[string]int{"booksAnalyzed": at.Done}, nil
+}
+
+// toAnalyze reads the books that analyze has to read, in the order of their keys.
+func (s *Scanner) toAnalyze(ctx context.Context, force bool, at analysisPlace, where string, args pgx.NamedArgs) ([]bookRow, error) {
+	args["force"], args["from"], args["suspects"] = force, at.From, at.ids()
+	return db.List[bookRow](ctx, s.Database, `select b.id, b.series_id, b.library_id, b.key, b.size, b.etag, b.modified_at, b.revision,
+		b.format, b.number, b.volume, b.chapter, b.fingerprint, `+cover.Print+` as cover_was, l.bucket, l.prefix, `+strategyColumns+`,
+		case when b.fingerprint = '' then array(
+		  (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.library_id = b.library_id and x.size = b.size and x.deleted_at is not null limit 8)
+		  union all (select x.fingerprint from book x where x.tenant_id = app.tenant() and x.size = b.size and x.deleted_at is null and x.id <> b.id limit 8))
+		  else '{}' end as twins, l.title_preprocessing_rules as rules, s.path as series_path, t.secret, t.id as tenant_id,
+		`+cover.Settings+`
+		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id
+		join series s on s.tenant_id = b.tenant_id and s.id = b.series_id join tenant t on t.id = b.tenant_id
+		left join page_index p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.deleted_at is null and `+where+`
+		  and (`+book.NeverReadSQL+` or @force) and (b.key >= @from or b.id = any(@suspects)) order by b.key`, args)
 }
 
 // tellAnalyzed stores the progress of a long analysis, and the checkpoint from which another run continues if this one

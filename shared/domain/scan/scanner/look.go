@@ -112,51 +112,12 @@ func (r *run) heeded(keys []string) (out []string) {
 // the books whose files are gone, including those that were marked deleted before: a look that failed after that is
 // repeated.
 func (r *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (out []events.Event, gone []uuid.UUID, err error) {
-	var read, write pgx.Batch
-	var books []known
-	var sidecars []knownSidecar
-	var room *int64
-	below := make([]string, len(keys))
-	for i, key := range keys {
-		below[i] = strings.TrimPrefix(key, r.library.Prefix)
-	}
-	queueLock(&read, r.library.ID)
-	if r.library.MaxBooks != nil {
-		db.Value(&read, &room, "select app.book_room()")
-	}
-	db.All(&read, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
-	db.All(&read, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
-	if err := tx.SendBatch(ctx, &read).Close(); err != nil {
+	d, books, err := r.compareKeys(ctx, tx, keys, objects)
+	if err != nil {
 		return nil, nil, err
 	}
-	d := r.differ(objects, books, r.started)
-	d.sidecars, d.lost = r.differSidecars(objects, sidecars, r.started)
-	if r.keep {
-		r.spared, d.vanished = len(d.vanished), nil
-	}
-	if room != nil {
-		d.changes, r.refused = within(*room, d.changes)
-	}
-	var done changed
-	if len(d.changes) > 0 {
-		if err := r.queueChanges(&write, d.changes, &done); err != nil {
-			return nil, nil, err
-		}
-	}
-	if len(d.vanished) > 0 {
-		r.queueDeleted(&write, d.vanished, &done)
-	}
-	if err := r.queueSidecars(&write, d.sidecars); err != nil {
-		return nil, nil, err
-	}
-	if err := r.queueLost(&write, d.lost); err != nil {
-		return nil, nil, err
-	}
-	// An older look that is still running must not override what was found unchanged now.
-	if len(d.same) > 0 {
-		write.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, r.started)
-	}
-	if err := tx.SendBatch(ctx, &write).Close(); err != nil {
+	done, err := r.apply(ctx, tx, d)
+	if err != nil {
 		return nil, nil, err
 	}
 	out = done.events(r)
@@ -170,4 +131,59 @@ func (r *run) settle(ctx context.Context, tx pgx.Tx, keys []string, objects []bl
 	}
 	arranged, err := arrange(ctx, tx, r.set, r.library.ID, slices.Collect(maps.Keys(r.touched)))
 	return append(out, arranged...), gone, err
+}
+
+// compareKeys locks the library and compares objects with its books and sidecars of the keys. It returns what the look
+// may change, and the books.
+func (r *run) compareKeys(ctx context.Context, tx pgx.Tx, keys []string, objects []blob.Object) (d difference, books []known, err error) {
+	var b pgx.Batch
+	var sidecars []knownSidecar
+	var room *int64
+	below := make([]string, len(keys))
+	for i, key := range keys {
+		below[i] = strings.TrimPrefix(key, r.library.Prefix)
+	}
+	queueLock(&b, r.library.ID)
+	if r.library.MaxBooks != nil {
+		db.Value(&b, &room, "select app.book_room()")
+	}
+	db.All(&b, &books, "select "+knownColumns+" from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
+	db.All(&b, &sidecars, "select "+knownSidecarColumns+" from sidecar where tenant_id = app.tenant() and library_id = $1 and key = any($2) order by key", r.library.ID, below)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return d, nil, err
+	}
+	d = r.differ(objects, books, r.started)
+	d.sidecars, d.lost = r.differSidecars(objects, sidecars, r.started)
+	if r.keep {
+		r.spared, d.vanished = len(d.vanished), nil
+	}
+	if room != nil {
+		d.changes, r.refused = within(*room, d.changes)
+	}
+	return d, books, nil
+}
+
+// apply writes the differences that a look has found.
+func (r *run) apply(ctx context.Context, tx pgx.Tx, d difference) (done *changed, err error) {
+	var b pgx.Batch
+	done = &changed{}
+	if len(d.changes) > 0 {
+		if err := r.queueChanges(&b, d.changes, done); err != nil {
+			return nil, err
+		}
+	}
+	if len(d.vanished) > 0 {
+		r.queueDeleted(&b, d.vanished, done)
+	}
+	if err := r.queueSidecars(&b, d.sidecars); err != nil {
+		return nil, err
+	}
+	if err := r.queueLost(&b, d.lost); err != nil {
+		return nil, err
+	}
+	// An older look that is still running must not override what was found unchanged now.
+	if len(d.same) > 0 {
+		b.Queue("update book set seen_at = $2 where tenant_id = app.tenant() and id = any($1) and seen_at < $2", d.same, r.started)
+	}
+	return done, tx.SendBatch(ctx, &b).Close()
 }

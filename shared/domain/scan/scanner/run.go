@@ -151,26 +151,10 @@ func (r *run) scan(ctx context.Context) (any, error) {
 	if len(r.at.Ranges) > 0 {
 		return nil, r.pause()
 	}
-	if err := r.tellUnlisted(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.guard(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.deleteGone(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.renameSeries(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.deleteLost(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.catchUp(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.arrangeTouched(ctx); err != nil {
-		return nil, err
+	for _, step := range []func(context.Context) error{r.tellUnlisted, r.guard, r.deleteGone, r.renameSeries, r.deleteLost, r.catchUp, r.arrangeTouched} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return Result{FilesListed: r.at.Listed, Vanished: r.at.Deleted}, nil
 }
@@ -222,19 +206,26 @@ func (s *Scanner) begin(ctx context.Context, h task.Held) (*run, error) {
 	}
 	s.Publish(ctx, h.Tenant, status.Event(), status.TaskEvent())
 	if h.Place == nil {
-		err := r.unlinked(ctx)
-		if err != nil {
+		if err := r.unlinked(ctx); err != nil {
 			return nil, err
 		}
-		if r.at.Ranges, err = ranges(ctx, s.Library, r.library.Bucket, r.prefix(), listers); err != nil {
-			return nil, r.explain(err)
-		}
-		if r.params.Path != "" { // the books of other folders do not matter
-			r.at.Ranges[0].from = r.prefix()
-			r.at.Ranges[len(r.at.Ranges)-1].to = r.library.Prefix + r.params.Path + "0" // 0 follows the slash
+		if err := r.split(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// split sets the ranges to list.
+func (r *run) split(ctx context.Context) (err error) {
+	if r.at.Ranges, err = ranges(ctx, r.Library, r.library.Bucket, r.prefix(), listers); err != nil {
+		return r.explain(err)
+	}
+	if r.params.Path != "" { // the books of other folders do not matter
+		r.at.Ranges[0].from = r.prefix()
+		r.at.Ranges[len(r.at.Ranges)-1].to = r.library.Prefix + r.params.Path + "0" // 0 follows the slash
+	}
+	return nil
 }
 
 // prefix returns the prefix of the keys to list.
@@ -319,7 +310,7 @@ func (r *run) queueLibrary(b *pgx.Batch, id uuid.UUID) (load func() (found bool,
 // errStop ends the listing of a range when the scan must pause.
 var errStop = errors.New("stop listing")
 
-// listAndWrite lists ranges in parallel; one writer writes the changes meanwhile. What remains in s.at.Ranges is listed
+// listAndWrite lists ranges in parallel; one writer writes the changes meanwhile. What remains in r.at.Ranges is listed
 // after a pause.
 func (r *run) listAndWrite(ctx context.Context) error {
 	parts := r.at.Ranges
@@ -340,7 +331,7 @@ func (r *run) listAndWrite(ctx context.Context) error {
 }
 
 // listRange lists a range, compares its pages and sends the differences. If the scan must pause, the rest stays in
-// s.at.Ranges.
+// r.at.Ranges.
 func (r *run) listRange(ctx context.Context, part keyRange, found chan<- difference) error {
 	seen, next := r.started, r.started
 	told := 0 // of the folders that cannot be listed
