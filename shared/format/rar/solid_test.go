@@ -2,13 +2,17 @@ package rar_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/longbox/longbox/shared/format/archive"
 	"github.com/longbox/longbox/shared/format/rar"
+	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/rarpack"
 )
 
@@ -157,6 +161,30 @@ func TestSolidDamage(t *testing.T) {
 		})
 		if !errors.As(err, new(*archive.Error)) {
 			t.Errorf("cut at %d of %d: %v", n, len(b), err)
+		}
+	}
+}
+
+// TestWalkOfHeaders gives Walk headers that ReadDirectory does not see: it may read copies of them, and skips blocks of
+// other kinds.
+func TestWalkOfHeaders(t *testing.T) {
+	t.Parallel()
+	block := func(body ...byte) []byte {
+		b := append([]byte{byte(len(body))}, body...)
+		return append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)), b...)
+	}
+	negative := binary.AppendUvarint([]byte{2, 2}, 1<<64-9) // a file of 10 bytes that are stored in -9
+	negative = append(negative, 0, 10, 0, 0, 0, 5, '1', '.', 'j', 'p', 'g')
+	for name, b := range map[string][]byte{
+		"a negative size":         slices.Concat([]byte("Rar!\x1a\x07\x01\x00"), block(1, 0, 0), block(negative...), make([]byte, 20)),
+		"an old block of 7 bytes": slices.Concat(testkit.RAR4(testkit.RAROptions{Unended: true}), []byte{0, 0, 0x77, 0, 0, 7, 0}),
+	} {
+		err := rar.Walk(bytes.NewReader(b), archive.Limits{}, map[int64]archive.Entry{0: {Size: 10}}, func(_ int64, content io.Reader) error {
+			_, err := io.ReadAll(content)
+			return err
+		})
+		if kindOf(err) != archive.Corrupt {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -57,6 +57,9 @@ func (v *readerVolume) nextBlock() (*fileBlockHeader, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.PackedSize < 0 {
+		return nil, ErrCorruptFileHeader
+	}
 	v.n = f.PackedSize
 	return f, nil
 }
