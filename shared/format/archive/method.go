@@ -135,8 +135,7 @@ func (e Entry) openRAR(block io.Reader, lim Limits) (io.Reader, error) {
 	if e.Method == RAR4 {
 		start = rar4Start
 	}
-	r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), block), rardecode.MaxDictionarySize(lim.DictionaryBytes),
-		rardecode.BufferSize(32<<10))
+	r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), block), 32<<10, lim.DictionaryBytes)
 	if err == nil {
 		_, err = r.Next()
 	}

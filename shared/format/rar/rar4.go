@@ -114,7 +114,7 @@ func (d *reader) file4(h []byte, flags uint16, data int64) (int64, error) {
 func name4(raw []byte, flags uint16, header []byte) string {
 	if flags&unicode4 != 0 && bytes.IndexByte(raw, 0) >= 0 {
 		start := []byte("Rar!\x1a\x07\x00\xcf\x90\x73\x00\x00\x0d\x00\x00\x00\x00\x00\x00\x00")
-		r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), bytes.NewReader(header)), rardecode.BufferSize(4096))
+		r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), bytes.NewReader(header)), 4096, 64<<20)
 		if err == nil {
 			if h, err := r.Next(); err == nil {
 				return h.Name

@@ -173,18 +173,69 @@ func TestWalkOfHeaders(t *testing.T) {
 		b := append([]byte{byte(len(body))}, body...)
 		return append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(b)), b...)
 	}
-	negative := binary.AppendUvarint([]byte{2, 2}, 1<<64-9) // a file of 10 bytes that are stored in -9
-	negative = append(negative, 0, 10, 0, 0, 0, 5, '1', '.', 'j', 'p', 'g')
+	// A file of 10 bytes that are stored in so many.
+	file := func(flags byte, stored uint64) []byte {
+		h := append(binary.AppendUvarint([]byte{2, flags}, stored), 0, 10, 0, 0, 0, 5, '1', '.', 'j', 'p', 'g')
+		return slices.Concat([]byte("Rar!\x1a\x07\x01\x00"), block(1, 0, 0), block(h...), make([]byte, 20))
+	}
+	ten := map[int64]archive.Entry{0: {Size: 10, Method: archive.SolidRAR}}
+	content := func(_ int64, r io.Reader) error {
+		_, err := io.ReadAll(r)
+		return err
+	}
 	for name, b := range map[string][]byte{
-		"a negative size":         slices.Concat([]byte("Rar!\x1a\x07\x01\x00"), block(1, 0, 0), block(negative...), make([]byte, 20)),
+		"a negative size":         file(2, 1<<64-9),
+		"continued elsewhere":     file(2|0x10, 10),
+		"continued from before":   file(2|0x08, 10),
+		"bytes before the start":  append([]byte{0}, file(2, 10)...),
 		"an old block of 7 bytes": slices.Concat(testkit.RAR4(testkit.RAROptions{Unended: true}), []byte{0, 0, 0x77, 0, 0, 7, 0}),
 	} {
-		err := rar.Walk(bytes.NewReader(b), archive.Limits{}, map[int64]archive.Entry{0: {Size: 10}}, func(_ int64, content io.Reader) error {
+		err := rar.Walk(bytes.NewReader(b), archive.Limits{}, ten, content)
+		if kindOf(err) != archive.Corrupt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := rar.Walk(bytes.NewReader(file(2, 10)), archive.Limits{}, ten, content)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestChecksumOfZero: to package archive, 0 is an unknown checksum, so the decompression must find that it is wrong.
+func TestChecksumOfZero(t *testing.T) {
+	t.Parallel()
+	b, files := small(t)
+	dir, err := read(b, archive.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := dir[0].Offset + dir[0].Length
+	for i, at := range []int64{dir[0].Offset, second} {
+		zeroed := bytes.Clone(b)
+		h := zeroed[at : at+5+int64(b[at+4])]
+		sum := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(files[i].Data))
+		copy(h[bytes.Index(h, sum):], make([]byte, len(sum)))
+		binary.LittleEndian.PutUint32(h, crc32.ChecksumIEEE(h[4:]))
+		pages, err := read(zeroed, archive.Limits{})
+		if err != nil || pages[i].CRC32 != 0 {
+			t.Fatalf("%+v, %v", pages, err)
+		}
+		err = rar.Walk(bytes.NewReader(zeroed), archive.Limits{}, map[int64]archive.Entry{int64(i): pages[i]}, func(_ int64, content io.Reader) error {
 			_, err := io.ReadAll(content)
 			return err
 		})
 		if kindOf(err) != archive.Corrupt {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("page %d, walked: %v", i+1, err)
+		}
+		if !pages[i].Direct() {
+			continue
+		}
+		r, err := pages[i].Open(bytes.NewReader(zeroed[at:second]), archive.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(r); kindOf(err) != archive.Corrupt {
+			t.Errorf("page %d, alone: %v", i+1, err)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func Walk(source io.Reader, lim archive.Limits, wanted map[int64]archive.Entry, 
 	lim = lim.WithDefaults()
 	in := &archive.Source{R: source}
 	left := len(wanted)
-	r, err := rardecode.NewReader(in, rardecode.MaxDictionarySize(lim.DictionaryBytes), rardecode.BufferSize(256<<10))
+	r, err := rardecode.NewReader(in, 256<<10, lim.DictionaryBytes)
 	for n := int64(0); err == nil && left > 0; n++ {
 		if _, err = r.Next(); err != nil {
 			break

@@ -1,9 +1,9 @@
 package rardecode
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
-	"hash"
 )
 
 const (
@@ -14,9 +14,6 @@ const (
 	decode29Ver
 	decode50Ver
 	decode70Ver
-
-	archiveVersion15 = 0
-	archiveVersion50 = 1
 )
 
 var (
@@ -27,7 +24,6 @@ var (
 	ErrArchiveEncrypted      = errors.New("rardecode: archive encrypted, password required")
 	ErrArchivedFileEncrypted = errors.New("rardecode: archived files encrypted, password required")
 	ErrMultiVolume           = errors.New("rardecode: multi-volume archive continues in next file")
-	errVolumeOrArchiveEnd    = errors.New("rardecode: archive or volume end")
 )
 
 type readBuf []byte
@@ -54,12 +50,6 @@ func (b *readBuf) uint32() uint32 {
 	return v
 }
 
-func (b *readBuf) uint64() uint64 {
-	v := binary.LittleEndian.Uint64(*b)
-	*b = (*b)[8:]
-	return v
-}
-
 func (b *readBuf) bytes(n uint64) []byte {
 	v := (*b)[:n]
 	*b = (*b)[n:]
@@ -80,21 +70,19 @@ func (b *readBuf) uvarint() uint64 {
 }
 
 // fileBlockHeader represents a file block in a RAR archive.
-// Files may comprise one or more file blocks.
 // Solid files retain decode tables and dictionary from previous solid files in the archive.
 type fileBlockHeader struct {
-	first    bool             // first block in file
-	last     bool             // last block in file
-	arcSolid bool             // archive is solid
-	winSize  int64            // decode window size
-	hash     func() hash.Hash // hash used for file checksum
-	sum      []byte           // expected checksum for file contents
-	decVer   int              // decoder to use for file
+	split    bool   // file continues from or in another volume
+	arcSolid bool   // archive is solid
+	winSize  int64  // decode window size
+	hasSum   bool   // sum is known
+	sum      uint32 // expected CRC32 of file contents
+	decVer   int    // decoder to use for file
 	FileHeader
 }
 
-// archiveBlockReader returns the next fileBlockHeader in an archive volume.
+// archiveBlockReader returns the next fileBlockHeader in an archive.
 type archiveBlockReader interface {
-	init(br *bufVolumeReader) (int, error)                   // init volume and returns optional (>=0) volume number
-	nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) // reads the volume and returns the next fileBlockHeader
+	init(br *bufio.Reader) error                          // reads the main header
+	nextBlock(br *bufio.Reader) (*fileBlockHeader, error) // reads up to the next fileBlockHeader
 }

@@ -1,11 +1,11 @@
 package rardecode
 
 import (
+	"bufio"
 	"bytes"
 	"hash"
 	"hash/crc32"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -29,7 +29,6 @@ const (
 	blockHasData = 0x8000
 
 	// archive block flags
-	arcVolume    = 0x0001
 	arcComment   = 0x0002
 	arcSolid     = 0x0008
 	arcEncrypted = 0x0080
@@ -46,9 +45,6 @@ const (
 	fileSalt        = 0x0400
 	fileVersion     = 0x0800
 	fileExtTime     = 0x1000
-
-	// end block flags
-	endArcNotLast = 0x0001
 
 	saltSize = 8 // size of the salt of an encrypted file
 )
@@ -89,7 +85,6 @@ func (h *blockHeader15) checkCRC() error {
 
 // archive15 implements archiveBlockReader for RAR 1.5 file format archives
 type archive15 struct {
-	multi bool // archive is multi-volume
 	solid bool // archive is a solid archive
 }
 
@@ -181,9 +176,7 @@ func skipExtTimes(b *readBuf) {
 func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) {
 	f := new(fileBlockHeader)
 
-	f.first = h.flags&fileSplitBefore == 0
-	f.last = h.flags&fileSplitAfter == 0
-
+	f.split = h.flags&(fileSplitBefore|fileSplitAfter) != 0
 	f.Solid = h.flags&fileSolid > 0
 	f.arcSolid = a.solid
 	f.Encrypted = h.flags&fileEncrypted > 0
@@ -200,7 +193,7 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 	f.PackedSize = h.dataSize
 	f.UnPackedSize = int64(b.uint32())
 	_ = b.byte() // host os
-	f.sum = slices.Clone(b.bytes(4))
+	f.hasSum, f.sum = true, b.uint32()
 
 	_ = b.uint32()            // modification time
 	unpackver := b.byte()     // decoder version
@@ -261,11 +254,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 		return nil, err
 	}
 
-	if !f.first {
-		return f, nil
-	}
-	// fields only needed for first block in a file
-	f.hash = newLittleEndianCRC32
 	if method != 0 {
 		switch unpackver {
 		case 15:
@@ -282,7 +270,6 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 }
 
 func (a *archive15) parseArcBlock(h *blockHeader15) error {
-	a.multi = h.flags&arcVolume > 0
 	a.solid = h.flags&arcSolid > 0
 	if h.flags&arcEncrypted > 0 {
 		return ErrArchiveEncrypted
@@ -290,20 +277,9 @@ func (a *archive15) parseArcBlock(h *blockHeader15) error {
 	return h.checkCRC()
 }
 
-func (a *archive15) parseBlockEnd(h *blockHeader15) error {
-	err := h.checkCRC()
-	if err != nil {
-		return err
-	}
-	if h.flags&endArcNotLast == 0 || !a.multi {
-		return io.EOF
-	}
-	return ErrMultiVolume
-}
-
 // readBlockHeader returns the next block header in the archive.
 // It will return io.EOF if there were no bytes read.
-func (a *archive15) readBlockHeader(r byteReader) (*blockHeader15, error) {
+func (a *archive15) readBlockHeader(r io.Reader) (*blockHeader15, error) {
 	sizeBuf := make([]byte, 7)
 	_, err := io.ReadFull(r, sizeBuf)
 	if err != nil {
@@ -346,7 +322,7 @@ func (a *archive15) readBlockHeader(r byteReader) (*blockHeader15, error) {
 	return h, nil
 }
 
-func (a *archive15) init(br *bufVolumeReader) (int, error) {
+func (a *archive15) init(br *bufio.Reader) error {
 	h, err := a.readBlockHeader(br)
 	if err != nil {
 		if err == io.EOF {
@@ -357,18 +333,15 @@ func (a *archive15) init(br *bufVolumeReader) (int, error) {
 	} else {
 		err = a.parseArcBlock(h)
 	}
-	return -1, err
+	return err
 }
 
 // nextBlock advances to the next file block in the archive
-func (a *archive15) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
+func (a *archive15) nextBlock(br *bufio.Reader) (*fileBlockHeader, error) {
 	for {
 		// could return an io.EOF here as 1.5 archives may not have an end block.
 		h, err := a.readBlockHeader(br)
 		if err != nil {
-			if err == io.EOF {
-				return nil, errVolumeOrArchiveEnd
-			}
 			return nil, err
 		}
 		switch h.htype {
@@ -377,18 +350,17 @@ func (a *archive15) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
 		case blockService:
 			_, err = a.parseFileHeader(h)
 		case blockEnd:
-			err = a.parseBlockEnd(h)
+			if err = h.checkCRC(); err == nil {
+				err = io.EOF
+			}
 		default:
 			err = h.checkCRC()
 		}
 		if err != nil {
 			return nil, err
 		}
-		if h.dataSize > 0 {
-			err = br.Discard(h.dataSize) // skip over block data
-			if err != nil {
-				return nil, err
-			}
+		if err := discard(br, h.dataSize); err != nil { // skip over block data
+			return nil, err
 		}
 	}
 }

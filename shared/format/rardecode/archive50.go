@@ -1,11 +1,10 @@
 package rardecode
 
 import (
+	"bufio"
 	"errors"
-	"hash"
 	"hash/crc32"
 	"io"
-	"slices"
 )
 
 const (
@@ -22,13 +21,8 @@ const (
 	block5DataNotFirst = 0x0008
 	block5DataNotLast  = 0x0010
 
-	// end block flags
-	endArc5NotLast = 0x0001
-
 	// main archive block flags
-	arc5MultiVol = 0x0001
-	arc5VolNum   = 0x0002
-	arc5Solid    = 0x0004
+	arc5Solid = 0x0004
 
 	// file block flags
 	file5IsDir          = 0x0001
@@ -54,7 +48,6 @@ const (
 var (
 	ErrPlatformIntSize    = errors.New("rardecode: platform integer size too small")
 	ErrDictionaryTooLarge = errors.New("rardecode: decode dictionary too large")
-	ErrBadVolumeNumber    = errors.New("rardecode: bad volume number")
 	ErrNoArchiveBlock     = errors.New("rardecode: missing archive block")
 	ErrBadBlockHeader     = errors.New("rardecode: bad block header")
 )
@@ -72,32 +65,15 @@ type blockHeader50 struct {
 	dataSize int64   // size of block data
 }
 
-// leHash32 wraps a hash.Hash32 to return the result of Sum in little
-// endian format.
-type leHash32 struct {
-	hash.Hash32
-}
-
-func (h leHash32) Sum(b []byte) []byte {
-	s := h.Sum32()
-	return append(b, byte(s), byte(s>>8), byte(s>>16), byte(s>>24))
-}
-
-func newLittleEndianCRC32() hash.Hash {
-	return leHash32{crc32.NewIEEE()}
-}
-
 // archive50 implements archiveBlockReader for RAR 5 file format archives
 type archive50 struct {
-	multi bool // archive is multi-volume
 	solid bool // is a solid archive
 }
 
 func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) {
 	f := new(fileBlockHeader)
 
-	f.first = h.flags&block5DataNotFirst == 0
-	f.last = h.flags&block5DataNotLast == 0
+	f.split = h.flags&(block5DataNotFirst|block5DataNotLast) != 0
 
 	flags := h.data.uvarint() // file flags
 	f.IsDir = flags&file5IsDir > 0
@@ -115,17 +91,14 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 		if len(h.data) < 4 {
 			return nil, ErrCorruptFileHeader
 		}
-		f.sum = slices.Clone(h.data.bytes(4))
-		if f.first {
-			f.hash = newLittleEndianCRC32
-		}
+		f.hasSum, f.sum = true, h.data.uint32()
 	}
 
 	flags = h.data.uvarint() // compression flags
 	f.Solid = flags&file5CompSolid > 0
 	f.arcSolid = a.solid
 	method := (flags & file5CompMethod) >> 7 // compression method (0 == none)
-	if f.first && method != 0 {
+	if method != 0 {
 		unpackver := flags & file5CompAlgorithm
 		f.winSize = 0x20000 << ((flags & file5CompDictSize) >> 10)
 		switch unpackver {
@@ -157,17 +130,7 @@ func (a *archive50) parseFileHeader(h *blockHeader50) (*fileBlockHeader, error) 
 	return f, nil
 }
 
-func (a *archive50) parseArcBlock(h *blockHeader50) int {
-	flags := h.data.uvarint()
-	a.multi = flags&arc5MultiVol > 0
-	a.solid = flags&arc5Solid > 0
-	if flags&arc5VolNum > 0 {
-		return int(h.data.uvarint())
-	}
-	return -1
-}
-
-func (a *archive50) readBlockHeader(r byteReader) (*blockHeader50, error) {
+func (a *archive50) readBlockHeader(r io.Reader) (*blockHeader50, error) {
 	// find the header size
 	sizeBuf := make([]byte, 7)
 	_, err := io.ReadFull(r, sizeBuf)
@@ -229,7 +192,7 @@ func (a *archive50) readBlockHeader(r byteReader) (*blockHeader50, error) {
 	return h, nil
 }
 
-func (a *archive50) mustReadBlockHeader(r byteReader) (*blockHeader50, error) {
+func (a *archive50) mustReadBlockHeader(r io.Reader) (*blockHeader50, error) {
 	h, err := a.readBlockHeader(r)
 	if err != nil {
 		if err == io.EOF {
@@ -240,24 +203,23 @@ func (a *archive50) mustReadBlockHeader(r byteReader) (*blockHeader50, error) {
 	return h, nil
 }
 
-func (a *archive50) init(br *bufVolumeReader) (int, error) {
-	volnum := -1
+func (a *archive50) init(br *bufio.Reader) error {
 	h, err := a.mustReadBlockHeader(br)
 	if err != nil {
-		return volnum, err
+		return err
 	}
 	if h.htype == block5Encrypt {
-		return volnum, ErrArchiveEncrypted
+		return ErrArchiveEncrypted
 	}
 	if h.htype != block5Arc {
-		return volnum, ErrNoArchiveBlock
+		return ErrNoArchiveBlock
 	}
-	volnum = a.parseArcBlock(h)
-	return volnum, nil
+	a.solid = h.data.uvarint()&arc5Solid > 0
+	return nil
 }
 
 // nextBlock advances to the next file block in the archive
-func (a *archive50) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
+func (a *archive50) nextBlock(br *bufio.Reader) (*fileBlockHeader, error) {
 	for {
 		// get next block header
 		h, err := a.mustReadBlockHeader(br)
@@ -268,17 +230,10 @@ func (a *archive50) nextBlock(br *bufVolumeReader) (*fileBlockHeader, error) {
 		case block5File:
 			return a.parseFileHeader(h)
 		case block5End:
-			flags := h.data.uvarint()
-			if flags&endArc5NotLast == 0 || !a.multi {
-				return nil, io.EOF
-			}
-			return nil, ErrMultiVolume
+			return nil, io.EOF
 		default:
-			if h.dataSize > 0 {
-				err = br.Discard(h.dataSize) // skip over block data
-				if err != nil {
-					return nil, err
-				}
+			if err := discard(br, h.dataSize); err != nil { // skip over block data
+				return nil, err
 			}
 		}
 	}

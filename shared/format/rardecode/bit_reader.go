@@ -5,6 +5,11 @@ import (
 	"math/bits"
 )
 
+type byteReader interface {
+	io.Reader
+	io.ByteReader
+}
+
 type bitReader interface {
 	readBits(n uint8) (int, error) // read n bits of data
 	unreadBits(n uint8)            // revert the reading of the last n bits read

@@ -21,7 +21,7 @@ type decoder20 struct {
 func (d *decoder20) version() int { return decode20Ver }
 
 // init intializes the decoder for decoding a new file.
-func (d *decoder20) init(f archiveFile, reset bool, size int64, ver int) {
+func (d *decoder20) init(f *packedFileReader, reset bool, size int64, ver int) {
 	if d.br == nil {
 		d.br = newRarBitReader(f)
 	} else {

@@ -41,7 +41,7 @@ type decoder29 struct {
 func (d *decoder29) version() int { return decode29Ver }
 
 // init intializes the decoder for decoding a new file.
-func (d *decoder29) init(f archiveFile, reset bool, size int64, ver int) {
+func (d *decoder29) init(f *packedFileReader, reset bool, size int64, ver int) {
 	if d.br == nil {
 		d.br = newRarBitReader(f)
 	} else {

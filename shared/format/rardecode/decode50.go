@@ -46,9 +46,8 @@ type decoder50 struct {
 
 func (d *decoder50) version() int { return decode50Ver }
 
-func (d *decoder50) init(f archiveFile, reset bool, size int64, ver int) {
-	fh := f.currFile()
-	d.emptySolid = fh.arcSolid && fh.PackedSize == 0
+func (d *decoder50) init(f *packedFileReader, reset bool, size int64, ver int) {
+	d.emptySolid = f.h.arcSolid && f.h.PackedSize == 0
 	d.br.reset(f)
 	d.lastBlock = false
 	if ver == decode70Ver {

@@ -32,15 +32,15 @@ type filterBlock struct {
 
 // decoder is the interface for decoding compressed data
 type decoder interface {
-	init(f archiveFile, reset bool, size int64, ver int) // initialize decoder for current file
-	fill(dr *decodeReader) error                         // fill window with decoded data
-	version() int                                        // decoder version
+	init(f *packedFileReader, reset bool, size int64, ver int) // initialize decoder for current file
+	fill(dr *decodeReader) error                               // fill window with decoded data
+	version() int                                              // decoder version
 }
 
 type invalidDecoder int
 
-func (d invalidDecoder) version() int                                        { return int(d) }
-func (d invalidDecoder) init(f archiveFile, reset bool, size int64, ver int) {}
+func (d invalidDecoder) version() int                                              { return int(d) }
+func (d invalidDecoder) init(f *packedFileReader, reset bool, size int64, ver int) {}
 func (d invalidDecoder) fill(dr *decodeReader) error {
 	if d == decodeUnknownVer {
 		return ErrUnknownDecoder
@@ -69,7 +69,7 @@ type decodeReader struct {
 	len  int    // length of copyBytes overflow
 }
 
-func (d *decodeReader) init(f archiveFile, ver int, size int, reset, arcSolid bool, unPackedSize int64) error {
+func (d *decodeReader) init(f *packedFileReader, ver int, size int, reset, arcSolid bool, unPackedSize int64) error {
 	d.outbuf = nil
 	d.tot = 0
 	d.err = nil
@@ -336,57 +336,11 @@ func (d *decodeReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *decodeReader) ReadByte() (byte, error) {
-	if len(d.outbuf) == 0 {
-		err := d.decode()
-		if err != nil {
-			return 0, err
-		}
-	}
-	b := d.outbuf[0]
-	d.outbuf = d.outbuf[1:]
-	return b, nil
-}
-
-func (d *decodeReader) writeToN(w io.Writer, n int64) (int64, error) {
-	if n == 0 {
-		return 0, nil
-	}
-	var tot int64
-	var err error
-	for tot != n && err == nil {
-		if len(d.outbuf) == 0 {
-			err = d.decode()
-			if err != nil {
-				break
-			}
-		}
-		buf := d.outbuf
-		if n > 0 {
-			todo := n - tot
-			if todo < int64(len(buf)) {
-				buf = buf[:todo]
-			}
-		}
-		var l int
-		l, err = w.Write(buf)
-		tot += int64(l)
-		d.outbuf = d.outbuf[l:]
-	}
-	if n < 0 && err == io.EOF {
-		err = nil
-	}
-	return tot, err
-}
-
-func (d *decodeReader) WriteTo(w io.Writer) (int64, error) {
-	return d.writeToN(w, -1)
-}
-
 func (d *decodeReader) nextFile() (*fileBlockHeader, error) {
-	if d.solid {
-		_, err := io.Copy(io.Discard, d)
-		if err != nil {
+	for d.solid { // what follows may need the rest of this file
+		if err := d.decode(); err == io.EOF {
+			break
+		} else if err != nil {
 			return nil, err
 		}
 	}

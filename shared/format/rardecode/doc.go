@@ -6,8 +6,11 @@
 //     steps each could stand in one block.
 //   - The standard filters take what unrar takes: up to 256 KiB at a time (4 MiB in RAR 5), in up to 1024 (delta) or
 //     128 (audio) channels. No data passes through more than 16 filters.
-//   - MaxDictionarySize bounds the models of PPM too, at the beginning of every block, and one of the same size takes
-//     no new memory.
+//   - The limit for dictionaries bounds the models of PPM too, at the beginning of every block, and one of the same
+//     size takes no new memory.
+//   - A negative size of a file's data, and an empty service block of RAR 4, are errors instead of a panic.
 //   - Archives in several volumes, passwords and io/fs are left out, and what headers say of times, owners, links and
 //     operating systems: a damaged record of these does not matter.
+//   - Reader has only Read and Next. WriteTo, ReadByte, Reset, seeking and options are left out (bufio.go, volume.go).
+//     An archive begins with its signature, which is not searched for behind the program of a self-extracting file.
 package rardecode

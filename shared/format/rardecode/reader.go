@@ -1,19 +1,18 @@
 package rardecode
 
 import (
-	"bytes"
+	"bufio"
 	"errors"
-	"hash"
+	"hash/crc32"
 	"io"
 	"math"
+	"strings"
 )
 
 var (
-	ErrShortFile        = errors.New("rardecode: decoded file too short")
-	ErrInvalidFileBlock = errors.New("rardecode: invalid file block")
-	ErrUnexpectedArcEnd = errors.New("rardecode: unexpected end of archive")
-	ErrBadFileChecksum  = errors.New("rardecode: bad file checksum")
-	ErrUnknownVersion   = errors.New("rardecode: unknown archive version")
+	ErrNoSig           = errors.New("rardecode: RAR signature not found")
+	ErrShortFile       = errors.New("rardecode: decoded file too short")
+	ErrBadFileChecksum = errors.New("rardecode: bad file checksum")
 )
 
 // FileHeader represents a single file in a RAR archive.
@@ -22,21 +21,15 @@ type FileHeader struct {
 	IsDir        bool   // is a directory
 	Solid        bool   // is a solid file
 	Encrypted    bool   // file contents are encrypted
-	PackedSize   int64  // packed file size (or first block if the file spans volumes)
+	PackedSize   int64  // packed file size
 	UnPackedSize int64  // unpacked file size
 	UnKnownSize  bool   // unpacked file size is not known
 }
 
-type byteReader interface {
-	io.Reader
-	io.ByteReader
-}
-
+// archiveFile is the content of one file. The next one is reached through it: in a solid archive all of it is
+// decompressed before.
 type archiveFile interface {
-	byteReader
-	io.WriterTo
-	writeToN(w io.Writer, n int64) (int64, error)
-	currFile() *fileBlockHeader
+	io.Reader
 	nextFile() (*fileBlockHeader, error)
 	newArchiveFile(h *fileBlockHeader) (archiveFile, error)
 }
@@ -46,129 +39,68 @@ type errorFile struct {
 	err error
 }
 
-func (ef *errorFile) ReadByte() (byte, error)                      { return 0, ef.err }
-func (ef *errorFile) Read(p []byte) (int, error)                   { return 0, ef.err }
-func (ef *errorFile) WriteTo(w io.Writer) (int64, error)           { return 0, ef.err }
-func (ef *errorFile) writeToN(w io.Writer, n int64) (int64, error) { return 0, ef.err }
+func (ef *errorFile) Read(p []byte) (int, error) { return 0, ef.err }
 
 // packedFileReader provides sequential access to packed files in a RAR archive.
 type packedFileReader struct {
-	v   volume
+	br  *bufio.Reader
+	arc archiveBlockReader
 	h   *fileBlockHeader // current file header
+	n   int64            // bytes left in the current file
 	dr  *decodeReader
-	opt *options
+
+	maxDictionary int64
 }
 
-// nextBlock reads the next file block in the current file at the current
-// archive file position, or returns an error if there is a problem.
-// It is invalid to call this when already at the last block in the current file.
-func (f *packedFileReader) nextBlock() error {
-	if f.h == nil {
-		return io.EOF
-	}
-	if f.h.last {
-		return io.EOF
-	}
-	h, err := f.v.nextBlock()
-	if err != nil {
-		switch err {
-		case io.EOF:
-			// archive ended, but file hasn't
-			return ErrUnexpectedArcEnd
-		case errVolumeOrArchiveEnd:
-			return ErrMultiVolume
-		default:
-			return err
-		}
-	}
-	if h.first || h.Name != f.h.Name {
-		return ErrInvalidFileBlock
-	}
-	f.h = h
-	return nil
-}
-
-// next advances to the next packed file in the RAR archive.
+// nextFile advances to the next packed file in the RAR archive.
 func (f *packedFileReader) nextFile() (*fileBlockHeader, error) {
-	// skip to last block in current file
-	var err error
-	for err == nil {
-		err = f.nextBlock()
-	}
-	if err != io.EOF {
+	if err := discard(f.br, f.n); err != nil {
 		return nil, err
 	}
-	h, err := f.v.nextBlock() // get next file block
-	if err != nil {
-		if err == errVolumeOrArchiveEnd {
-			err = io.EOF
-		}
+	f.n = 0
+	h, err := f.arc.nextBlock(f.br)
+	switch {
+	case err != nil:
 		return nil, err
+	case h.split:
+		return nil, ErrMultiVolume
+	case h.PackedSize < 0:
+		return nil, ErrCorruptFileHeader
 	}
-	if !h.first {
-		return nil, ErrInvalidFileBlock
-	}
-	f.h = h
+	f.h, f.n = h, h.PackedSize
 	return h, nil
 }
 
-func (f *packedFileReader) currFile() *fileBlockHeader { return f.h }
+// discard skips n bytes of br, if n is positive.
+func discard(br *bufio.Reader, n int64) error {
+	_, err := io.CopyN(io.Discard, br, n)
+	return err
+}
 
 // Read reads the packed data for the current file into p.
 func (f *packedFileReader) Read(p []byte) (int, error) {
-	for {
-		n, err := f.v.Read(p)
-		if err == io.EOF {
-			err = f.nextBlock()
-		}
-		if n > 0 || err != nil {
-			return n, err
-		}
+	if f.n == 0 {
+		return 0, io.EOF
 	}
+	n, err := f.br.Read(p[:min(int64(len(p)), f.n)])
+	f.n -= int64(n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 func (f *packedFileReader) ReadByte() (byte, error) {
-	for {
-		b, err := f.v.ReadByte()
-		if err == nil {
-			return b, nil
-		}
-		if err == io.EOF {
-			err = f.nextBlock()
-			if err == nil {
-				continue
-			}
-		}
-		return b, err
+	if f.n == 0 {
+		return 0, io.EOF
 	}
-}
-
-func (f *packedFileReader) writeToN(w io.Writer, n int64) (int64, error) {
-	if n == 0 {
-		return 0, nil
+	b, err := f.br.ReadByte()
+	if err == nil {
+		f.n--
+	} else if err == io.EOF {
+		err = io.ErrUnexpectedEOF
 	}
-	var err error
-	var tot int64
-	todo := n
-	for todo != 0 && err == nil {
-		var l int64
-		l, err = f.v.writeToAtMost(w, todo)
-		if todo > 0 {
-			todo -= l
-		}
-		tot += int64(l)
-		if err == nil && todo != 0 {
-			err = f.nextBlock()
-		}
-	}
-	if todo <= 0 && err == io.EOF {
-		err = nil
-	}
-	return tot, err
-}
-
-func (f *packedFileReader) WriteTo(w io.Writer) (int64, error) {
-	return f.writeToN(w, -1)
+	return b, err
 }
 
 func (pr *packedFileReader) newArchiveFile(h *fileBlockHeader) (archiveFile, error) {
@@ -179,19 +111,19 @@ func (pr *packedFileReader) newArchiveFile(h *fileBlockHeader) (archiveFile, err
 	// check for compression
 	if h.decVer != decodeNone {
 		if pr.dr == nil {
-			pr.dr = &decodeReader{maxModel: pr.opt.maxDictSize}
+			pr.dr = &decodeReader{maxModel: pr.maxDictionary}
 		}
 		// doesn't make sense for the dictionary to be larger than the file
 		if !h.Solid && !h.UnKnownSize && h.winSize > h.UnPackedSize {
 			h.winSize = h.UnPackedSize
 		}
-		if h.winSize > maxDictSize || h.winSize > pr.opt.maxDictSize {
+		if h.winSize > maxDictSize || h.winSize > pr.maxDictionary {
 			return nil, ErrDictionaryTooLarge
 		}
 		if h.winSize > math.MaxInt {
 			return nil, ErrPlatformIntSize
 		}
-		err := pr.dr.init(r, h.decVer, int(h.winSize), !h.Solid, h.arcSolid, h.UnPackedSize)
+		err := pr.dr.init(pr, h.decVer, int(h.winSize), !h.Solid, h.arcSolid, h.UnPackedSize)
 		if err != nil {
 			return nil, err
 		}
@@ -199,16 +131,12 @@ func (pr *packedFileReader) newArchiveFile(h *fileBlockHeader) (archiveFile, err
 	}
 	if h.UnPackedSize >= 0 && !h.UnKnownSize {
 		// Limit reading to UnPackedSize as there may be padding
-		r = newLimitedReader(r, h.UnPackedSize)
+		r = &limitedReader{archiveFile: r, size: h.UnPackedSize}
 	}
-	if h.hash != nil {
-		r = newChecksumReader(r, h.hash())
+	if h.hasSum {
+		r = &checksumReader{archiveFile: r, sum: h.sum}
 	}
 	return r, nil
-}
-
-func newPackedFileReader(v volume, opts *options) archiveFile {
-	return &packedFileReader{v: v, opt: opts}
 }
 
 type limitedReader struct {
@@ -236,109 +164,19 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *limitedReader) ReadByte() (byte, error) {
-	if l.offset >= l.size {
-		return 0, io.EOF
-	}
-	b, err := l.archiveFile.ReadByte()
-	if err != nil {
-		if err == io.EOF {
-			return 0, ErrShortFile
-		}
-		return 0, err
-	}
-	l.offset++
-	return b, nil
-}
-
-func (l *limitedReader) writeToN(w io.Writer, n int64) (int64, error) {
-	diff := l.size - l.offset
-	m, err := l.archiveFile.writeToN(w, min(diff, n))
-	l.offset += m
-	if m < n && err == nil {
-		err = io.EOF
-	}
-	return m, err
-}
-
-func (l *limitedReader) WriteTo(w io.Writer) (int64, error) {
-	diff := l.size - l.offset
-	n, err := l.archiveFile.writeToN(w, diff)
-	l.offset += n
-	return n, err
-}
-
-func newLimitedReader(f archiveFile, size int64) archiveFile {
-	return &limitedReader{archiveFile: f, size: size}
-}
-
+// checksumReader is needed beside the check of package archive, to which a checksum of 0 is an unknown one.
 type checksumReader struct {
 	archiveFile
-	hash   hash.Hash
-	eofErr error
-}
-
-func (cr *checksumReader) eofError() error {
-	if cr.eofErr != nil {
-		return cr.eofErr
-	}
-	// calculate file checksum
-	h := cr.currFile()
-	sum := cr.hash.Sum(nil)
-	if !bytes.Equal(sum, h.sum) {
-		cr.eofErr = ErrBadFileChecksum
-	} else {
-		cr.eofErr = io.EOF
-	}
-	return cr.eofErr
+	crc, sum uint32
 }
 
 func (cr *checksumReader) Read(p []byte) (int, error) {
 	n, err := cr.archiveFile.Read(p)
-	if n > 0 {
-		if n, err = cr.hash.Write(p[:n]); err != nil {
-			return n, err
-		}
+	cr.crc = crc32.Update(cr.crc, crc32.IEEETable, p[:n])
+	if err == io.EOF && cr.crc != cr.sum {
+		err = ErrBadFileChecksum
 	}
-	if err != io.EOF {
-		return n, err
-	}
-	return n, cr.eofError()
-}
-
-func (cr *checksumReader) ReadByte() (byte, error) {
-	b, err := cr.archiveFile.ReadByte()
-	if err != nil {
-		if err != io.EOF {
-			return 0, err
-		}
-		return 0, cr.eofError()
-	}
-	_, err = cr.hash.Write([]byte{b})
-	if err != nil {
-		return 0, err
-	}
-	return b, err
-}
-
-func (cr *checksumReader) writeToN(w io.Writer, n int64) (int64, error) {
-	panic("checksumReader.writeToN should never be called")
-}
-
-func (cr *checksumReader) WriteTo(w io.Writer) (int64, error) {
-	mw := io.MultiWriter(w, cr.hash)
-	n, err := cr.archiveFile.WriteTo(mw)
-	if err == nil || err == io.EOF {
-		err = cr.eofError()
-	}
-	if err != nil && err != io.EOF {
-		return n, err
-	}
-	return n, nil
-}
-
-func newChecksumReader(f archiveFile, h hash.Hash) *checksumReader {
-	return &checksumReader{archiveFile: f, hash: h}
+	return n, err
 }
 
 // Reader provides sequential access to files in a RAR archive.
@@ -346,9 +184,7 @@ type Reader struct {
 	f archiveFile
 }
 
-func (r *Reader) Read(p []byte) (int, error)         { return r.f.Read(p) }
-func (r *Reader) ReadByte() (byte, error)            { return r.f.ReadByte() }
-func (r *Reader) WriteTo(w io.Writer) (int64, error) { return r.f.WriteTo(w) }
+func (r *Reader) Read(p []byte) (int, error) { return r.f.Read(p) }
 
 // Next advances to the next file in the archive.
 func (r *Reader) Next() (*FileHeader, error) {
@@ -363,20 +199,33 @@ func (r *Reader) Next() (*FileHeader, error) {
 	return &h.FileHeader, nil
 }
 
-func newReader(v volume, opts *options) Reader {
-	pr := newPackedFileReader(v, opts)
-	return Reader{f: pr}
-}
+const (
+	signature15 = "Rar!\x1a\x07\x00"
+	signature50 = "Rar!\x1a\x07\x01\x00"
+)
 
-// NewReader creates a Reader reading from r.
-// NewReader only supports single volume archives.
-// Multi-volume archives must use OpenReader.
-func NewReader(r io.Reader, opts ...Option) (*Reader, error) {
-	options := getOptions(opts)
-	v, err := newVolume(r, options)
+// NewReader creates a Reader of an archive in one volume, which r returns from its signature on. It reads bufferSize
+// bytes at a time. A dictionary or a model of more than maxDictionary bytes is ErrDictionaryTooLarge.
+func NewReader(r io.Reader, bufferSize int, maxDictionary int64) (*Reader, error) {
+	f := &packedFileReader{br: bufio.NewReaderSize(r, bufferSize), maxDictionary: maxDictionary}
+	start, err := f.br.Peek(len(signature50))
 	if err != nil {
 		return nil, err
 	}
-	rdr := newReader(v, options)
-	return &rdr, nil
+	signature := signature50
+	switch {
+	case string(start) == signature50:
+		f.arc = &archive50{}
+	case strings.HasPrefix(string(start), signature15):
+		f.arc, signature = &archive15{}, signature15
+	default:
+		return nil, ErrNoSig
+	}
+	if err := discard(f.br, int64(len(signature))); err != nil {
+		return nil, err
+	}
+	if err := f.arc.init(f.br); err != nil {
+		return nil, err
+	}
+	return &Reader{f}, nil
 }

@@ -68,7 +68,7 @@ func TestReadBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := rardecode.NewReader(bytes.NewReader(b))
+			r, err := rardecode.NewReader(bytes.NewReader(b), 4096, 64<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
