@@ -2,7 +2,6 @@ package rar
 
 import (
 	"bytes"
-	"io"
 	"strings"
 
 	"github.com/longbox/longbox/shared/format/archive"
@@ -106,21 +105,13 @@ func (d *reader) file4(h []byte, flags uint16, data int64) (int64, error) {
 		Size: unpacked, CRC32: le.Uint32(h[16:]), Encrypted: flags&encrypted4 != 0, Directory: flags&folder4 == folder4,
 		Symlink: h[15] == unixHost && attributes>>12 == fileTypeLink,
 	}
-	return data, d.add(e, name4(rest[:n], flags, h), archive.RAR4, int64(len(h)), data, h[25] == store4, flags&solid4 != 0)
+	return data, d.add(e, name4(rest[:n], flags), archive.RAR4, int64(len(h)), data, h[25] == store4, flags&solid4 != 0)
 }
 
-// name4 returns the name of a file block. The packed Unicode form is decoded by the decompression package, from an
-// archive with this header only.
-func name4(raw []byte, flags uint16, header []byte) string {
+// name4 returns the name of a file block. The packed Unicode form is decoded by the decompression package.
+func name4(raw []byte, flags uint16) string {
 	if flags&unicode4 != 0 && bytes.IndexByte(raw, 0) >= 0 {
-		start := []byte("Rar!\x1a\x07\x00\xcf\x90\x73\x00\x00\x0d\x00\x00\x00\x00\x00\x00\x00")
-		r, err := rardecode.NewReader(io.MultiReader(bytes.NewReader(start), bytes.NewReader(header)), 4096, 64<<20)
-		if err == nil {
-			if h, err := r.Next(); err == nil {
-				return h.Name
-			}
-		}
-		raw, _, _ = bytes.Cut(raw, []byte{0})
+		return rardecode.DecodeName(raw, flags)
 	}
 	return strings.ReplaceAll(string(raw), "\\", "/")
 }

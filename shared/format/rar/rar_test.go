@@ -257,6 +257,36 @@ func TestFileCopies(t *testing.T) {
 	}
 }
 
+// A name in Unicode is a plain one and, after a 0, how its characters differ. The number of an old version is cut off
+// such names only.
+func TestNamesOfVersion4(t *testing.T) {
+	t.Parallel()
+	const unicode, version = 0x0200, 0x0800
+	const packed = "c\\_.jpg;2\x00\x6f\xdc\x00\x2b\x04" // two characters as they are, U+6F2B, and the rest as it is
+	for _, c := range []struct {
+		raw   string
+		flags uint16
+		want  string
+	}{
+		{packed, unicode, "c/漫.jpg;2"},
+		{packed, unicode | version, "c/漫.jpg"},
+		{packed[:9], unicode | version, "c/_.jpg;2"},
+		{packed[:9], version, "c/_.jpg;2"},
+		{"c\\漫.jpg", unicode, "c/漫.jpg"},
+		{"c\\漫.jpg", 0, "c/漫.jpg"},
+		{packed[:11], unicode, "unnamed"},
+	} {
+		b := testkit.RAR4(testkit.RAROptions{}, testkit.File{Name: c.raw, Data: []byte("first")})
+		h := b[20 : 20+32+len(c.raw)]
+		binary.LittleEndian.PutUint16(h[3:], 0x8000|c.flags)
+		binary.LittleEndian.PutUint16(h, uint16(crc32.ChecksumIEEE(h[2:])))
+		dir, err := rar.ReadDirectory(bytes.NewReader(b), int64(len(b)), archive.Limits{})
+		if err != nil || len(dir.Entries) != 1 || dir.Entries[0].Name != c.want {
+			t.Errorf("%q, flags %x: %+v, %v, want %s", c.raw, c.flags, dir, err, c.want)
+		}
+	}
+}
+
 func FuzzReadDirectory(f *testing.F) {
 	f.Add(testkit.RAR5(testkit.RAROptions{Quick: true}, three()...))
 	for _, build := range writers {

@@ -88,7 +88,7 @@ type archive15 struct {
 	solid bool // archive is a solid archive
 }
 
-// decodeName decodes a non-unicode filename from a file header.
+// decodeName decodes a Unicode filename from a file header.
 func decodeName(buf []byte) string {
 	before, after, ok := bytes.Cut(buf, []byte{0})
 	if !ok {
@@ -146,6 +146,28 @@ func decodeName(buf []byte) string {
 		flagBits -= 2
 	}
 	return string(utf16.Decode(wchars))
+}
+
+// DecodeName returns the name in a file header of RAR 1.5 to 4 with these flags.
+func DecodeName(raw []byte, flags uint16) string {
+	name := string(raw)
+	if flags&fileUnicode > 0 {
+		name = decodeName(raw)
+	}
+	// Rar 4.x uses '\' as file separator
+	name = strings.ReplaceAll(name, "\\", "/")
+
+	if flags&fileVersion > 0 {
+		// file version is stored as ';n' appended to file name
+		i := strings.LastIndex(name, ";")
+		if i > 0 {
+			j, err := strconv.Atoi(name[i+1:])
+			if err == nil && j >= 0 {
+				name = name[:i]
+			}
+		}
+	}
+	return name
 }
 
 // skipExtTimes skips the optional extra time field of the file header.
@@ -215,25 +237,7 @@ func (a *archive15) parseFileHeader(h *blockHeader15) (*fileBlockHeader, error) 
 	if b.len() < namesize {
 		return nil, ErrCorruptFileHeader
 	}
-	name := b.bytes(namesize)
-	if h.flags&fileUnicode == 0 {
-		f.Name = string(name)
-	} else {
-		f.Name = decodeName(name)
-	}
-	// Rar 4.x uses '\' as file separator
-	f.Name = strings.Replace(f.Name, "\\", "/", -1)
-
-	if h.flags&fileVersion > 0 {
-		// file version is stored as ';n' appended to file name
-		i := strings.LastIndex(f.Name, ";")
-		if i > 0 {
-			j, err := strconv.Atoi(f.Name[i+1:])
-			if err == nil && j >= 0 {
-				f.Name = f.Name[:i]
-			}
-		}
-	}
+	f.Name = DecodeName(b.bytes(namesize), h.flags)
 
 	if h.flags&fileSalt > 0 {
 		if len(b) < saltSize {

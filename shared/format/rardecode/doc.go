@@ -11,6 +11,7 @@
 //   - A negative size of a file's data, and an empty service block of RAR 4, are errors instead of a panic.
 //   - Archives in several volumes, passwords and io/fs are left out, and what headers say of times, owners, links and
 //     operating systems: a damaged record of these does not matter.
+//   - DecodeName is exported, for package rar.
 //   - Reader has only Read and Next. WriteTo, ReadByte, Reset, seeking and options are left out (bufio.go, volume.go).
 //     An archive begins with its signature, which is not searched for behind the program of a self-extracting file.
 package rardecode
