@@ -12,7 +12,6 @@ import (
 // Info is the metadata of a document (14.3.3); absent values are "".
 type Info struct {
 	Title, Author, Subject, Keywords, Creator string
-	Created                                   string // D:YYYYMMDD…, as written
 	Language                                  string // from the catalog
 	RightToLeft                               bool   // the preferred reading direction of the document
 }
@@ -29,7 +28,7 @@ func (d *Reader) info(catalog dict) Info {
 	view, _ := d.value(catalog["ViewerPreferences"]).(dict)
 	out := Info{
 		Title: get(entries, "Title"), Author: get(entries, "Author"), Subject: get(entries, "Subject"),
-		Keywords: get(entries, "Keywords"), Creator: get(entries, "Creator"), Created: get(entries, "CreationDate"),
+		Keywords: get(entries, "Keywords"), Creator: get(entries, "Creator"),
 		Language: get(catalog, "Lang"), RightToLeft: d.value(view["Direction"]) == name("R2L"),
 	}
 	d.describe(&out, catalog)
