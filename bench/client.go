@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // client is a signed-in user.
 type client struct {
 	http        *http.Client
 	token, host string // host selects the tenant; "" is the default one.
+	reader      bool   // responses must show the rate limit of a person who reads
 }
 
 func newClient(token string) *client {
@@ -40,6 +45,53 @@ func (c *client) request(ctx context.Context, method, url string, body []byte) (
 	return req, nil
 }
 
+// do sends a request.
+func (c *client) do(req *http.Request) (*http.Response, error) {
+	res, err := c.http.Do(req)
+	if err != nil || !c.reader {
+		return res, err
+	}
+	if err := unhurried(res.Header); err != nil {
+		res.Body.Close()
+		return nil, fmt.Errorf("%s answers %s: %w", req.URL, res.Status, err)
+	}
+	return res, nil
+}
+
+// unhurried returns an error if the rate limit is off, or if half of the caller's tokens are used up: then the next
+// request would not start ahead, as it does for a person who reads.
+func unhurried(h http.Header) error {
+	limit, err1 := strconv.Atoi(h.Get("X-RateLimit-Limit"))
+	left, err2 := strconv.Atoi(h.Get("X-RateLimit-Remaining"))
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("the request was not counted: %w", err)
+	}
+	if left <= limit/2 {
+		return fmt.Errorf("the caller has only %d of %d requests left", left, limit)
+	}
+	return nil
+}
+
+// readers creates accounts and returns their clients. A benchmark that sends more requests than one person may uses
+// them in turn. Administrators are counted like all others.
+func (s *system) readers(ctx context.Context, n int) ([]*client, error) {
+	var all []*client
+	shared := newClient("").http
+	for range n {
+		id := uuid.New()
+		if _, err := s.admin.Exec(ctx, `insert into account (tenant_id, id, username, email, password_hash, role)
+			values ($1, $2, $2::uuid::text, $2::uuid::text, '', 'admin')`, s.tenant, id); err != nil {
+			return nil, err
+		}
+		token, err := s.sign(s.tenant, id)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &client{http: shared, token: token, reader: true})
+	}
+	return all, nil
+}
+
 // call sends and receives JSON. A status other than 2xx is an error.
 func (c *client) call(ctx context.Context, method, url string, in, out any) error {
 	var body []byte
@@ -53,7 +105,7 @@ func (c *client) call(ctx context.Context, method, url string, in, out any) erro
 	if err != nil {
 		return err
 	}
-	res, err := c.http.Do(req)
+	res, err := c.do(req)
 	if err != nil {
 		return err
 	}
@@ -85,7 +137,7 @@ func (c *client) timed(ctx context.Context, url string) (took float64, status in
 		return 0, 0, err
 	}
 	began := time.Now()
-	res, err := c.http.Do(req)
+	res, err := c.do(req)
 	if err != nil {
 		return 0, 0, err
 	}

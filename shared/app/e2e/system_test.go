@@ -88,7 +88,7 @@ func newSystem(t testing.TB, l links) *system {
 	s.config = app.HTTPConfig{
 		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second, Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
 			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
-		HTTP:      httpapi.Config{RateLimit: l.limited}, // counted in any case: the response contains the access generation
+		HTTP:      httpapi.Config{RateLimit: l.limited}, // in any case a request reads the access generation from Redis
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},
 		PublicURL: "http://localhost",
 	}
