@@ -46,7 +46,7 @@ func costs(ctx context.Context, s *system, out *report) (err error) {
 		return err
 	}
 	defer func() { library.Close(); media.Close(); postgres.close() }()
-	env := []string{"LIBRARY_S3_ENDPOINT=" + library.URL, "MEDIA_S3_ENDPOINT=" + media.URL,
+	env := []string{"RATE_LIMIT=true", "LIBRARY_S3_ENDPOINT=" + library.URL, "MEDIA_S3_ENDPOINT=" + media.URL,
 		"DATABASE_URL=" + postgres.url(s.postgres.AppURL()), "DATABASE_SYSTEM_URL=" + postgres.url(s.postgres.SystemURL())}
 	m := meter{s: s, library: library, media: media, wire: postgres}
 	all := counters{Command: "go run ./bench cost", Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Measured: map[string]use{}}
@@ -117,14 +117,18 @@ func costs(ctx context.Context, s *system, out *report) (err error) {
 func (s *system) counting() (library, media *counter, postgres *wire, err error) {
 	library, err1 := newCounter(s.library.Endpoint())
 	media, err2 := newCounter(s.media.Endpoint())
-	postgres, err3 := newWire(s.postgres.AppURL())
+	postgres, err3 := newWire(s.postgres.AppURL(), 0)
 	return library, media, postgres, errors.Join(err1, err2, err3)
 }
 
-// ask sends n requests, each for a page of another book, and returns the mean size of the responses.
+// ask sends n requests of a few readers, each for a page of another book, and returns the mean size of the responses.
 func (s *system) ask(ctx context.Context, f *function, url string, books []uuid.UUID, library uuid.UUID, n int) (bytes float64, err error) {
-	c := newClient(s.token)
+	readers, err := s.readers(ctx, 5)
+	if err != nil {
+		return 0, err
+	}
 	for i := range n {
+		c := readers[i%len(readers)]
 		path := fmt.Sprintf(url, books[i%len(books)], i%pageCount+1)
 		if strings.Contains(url, "libraryId") {
 			path = fmt.Sprintf(url, library, 50)
@@ -133,7 +137,7 @@ func (s *system) ask(ctx context.Context, f *function, url string, books []uuid.
 		if err != nil {
 			return 0, err
 		}
-		res, err := c.http.Do(req)
+		res, err := c.do(req)
 		if err != nil {
 			return 0, err
 		}

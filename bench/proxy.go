@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -19,11 +20,12 @@ import (
 type wire struct {
 	listener        net.Listener
 	network, target string
+	delay           time.Duration // of each response
 	trips           atomic.Int64
 }
 
 // newWire proxies the server of a connection string.
-func newWire(database string) (*wire, error) {
+func newWire(database string, delay time.Duration) (*wire, error) {
 	c, err := pgconn.ParseConfig(database)
 	if err != nil {
 		return nil, err
@@ -32,7 +34,7 @@ func newWire(database string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{listener: l}
+	w := &wire{listener: l, delay: delay}
 	w.network, w.target = pgconn.NetworkAddress(c.Host, c.Port)
 	go w.serve()
 	return w, nil
@@ -79,12 +81,15 @@ func (w *wire) serve() {
 // answers copies the server's messages: a type byte and a length that includes itself.
 func (w *wire) answers(client io.Writer, server io.Reader) error {
 	in, out := bufio.NewReaderSize(server, 64<<10), bufio.NewWriterSize(client, 64<<10)
-	for {
+	for first := true; ; {
 		head, err := in.Peek(5)
 		if err != nil {
 			return err
 		}
-		if head[0] == 'Z' {
+		if first {
+			time.Sleep(w.delay)
+		}
+		if first = head[0] == 'Z'; first {
 			w.trips.Add(1)
 		}
 		length := int64(binary.BigEndian.Uint32(head[1:])) + 1

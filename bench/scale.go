@@ -57,7 +57,7 @@ func (s *system) sparseScan(ctx context.Context, api *function, out *report, nam
 		return 0, 0, err
 	}
 	defer c.Close()
-	w, err := newWire(s.postgres.AppURL())
+	w, err := newWire(s.postgres.AppURL(), 0)
 	if err != nil {
 		return 0, 0, err
 	}

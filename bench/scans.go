@@ -169,7 +169,7 @@ func (s *system) written(ctx context.Context) (map[string]float64, error) {
 // countedScan scans 2,000 books again as another library, through counting proxies. Their own cost keeps them out of
 // the timed runs.
 func (s *system) countedScan(ctx context.Context, api *function, out *report) error {
-	w, err := newWire(s.postgres.AppURL())
+	w, err := newWire(s.postgres.AppURL(), 0)
 	if err != nil {
 		return err
 	}
