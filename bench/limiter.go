@@ -35,7 +35,7 @@ func limiter(ctx context.Context, s *system, out *report) error {
 			return err
 		}
 		between := time.Now()
-		res := l.Take(ctx, ratelimit.Bucket{Key: "bench", Rate: 50, Burst: 1e6}, []string{"bench:generation"})
+		res := l.Take(ctx, ratelimit.Bucket{Key: "bench", Rate: 50, Burst: 1e6}, []string{"bench:generation", "bench:books"})
 		taken := time.Now()
 		if err := twoCommands.Run(ctx, rdb, []string{"bench:least"}, 4000).Err(); err != nil {
 			return err
