@@ -7,13 +7,21 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/longbox/longbox/localstack/build"
 )
 
-// packages are the packages of the programs. Those with libvips need cgo.
-var packages = map[string]string{
-	"api": "./functions/api", "media": "./functions/media", "worker": "./functions/worker", "scheduler": "./functions/scheduler",
-	"plugin": "./functions/plugin", "migrate": "./functions/migrate", "sse-relay": "./sse-relay", "localstack": "./localstack", "empty": "./bench/empty",
-	"through": "./bench/through",
+// program returns a program that is deployed, or one that only the benchmarks need.
+func source(name string) build.Program {
+	for _, p := range build.Programs {
+		if p.Name == name {
+			return p
+		}
+	}
+	if name == "localstack" {
+		return build.Program{Name: name, Package: "./localstack"}
+	}
+	return build.Program{Name: name, Package: "./bench/" + name} // empty and through
 }
 
 // build builds a program as it is deployed, once.
@@ -22,12 +30,13 @@ func (s *system) build(ctx context.Context, name string) error {
 	if _, err := os.Stat(binary); err == nil {
 		return nil
 	}
-	cgo := "CGO_ENABLED=0"
-	if name == "media" || name == "worker" {
-		cgo = "CGO_ENABLED=1"
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=lambda.norpc", "-o", binary, packages[name])
-	cmd.Dir, cmd.Env = s.root, append(os.Environ(), cgo)
+	return s.compile(ctx, name, binary)
+}
+
+// compile builds a program. flags override those of a deployment.
+func (s *system) compile(ctx context.Context, name, binary string, flags ...string) error {
+	cmd := source(name).Command(ctx, binary, flags...)
+	cmd.Dir = s.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", name, err, out)
 	}

@@ -13,14 +13,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/longbox/longbox/localstack/build"
 )
 
 const idleFor = 10 * time.Second
 
 // idle reports the memory of every process of make run with its sample library, 10 s after it is ready.
 func idle(ctx context.Context, s *system, out *report) (err error) {
-	for name := range packages {
-		if err := s.build(ctx, name); err != nil {
+	for _, p := range append(build.Programs, source("localstack")) {
+		if err := s.build(ctx, p.Name); err != nil {
 			return err
 		}
 	}

@@ -207,10 +207,8 @@ func (s *system) byPackage(ctx context.Context, out *report) error {
 // symbols returns the bytes of code and data per module or standard library package.
 func (s *system) symbols(ctx context.Context, name string) (map[string]int, error) {
 	binary := filepath.Join(s.programs, name+".symbols")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=lambda.norpc", "-o", binary, packages[name])
-	cmd.Dir, cmd.Env = s.root, append(os.Environ(), "CGO_ENABLED=0")
-	if raw, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build %s: %w: %s", name, err, raw)
+	if err := s.compile(ctx, name, binary, "-ldflags="); err != nil {
+		return nil, err
 	}
 	raw, err := exec.CommandContext(ctx, "go", "tool", "nm", "-size", binary).Output()
 	if err != nil {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
-	"compress/flate"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/longbox/longbox/localstack/build"
 	"github.com/longbox/longbox/localstack/port"
 )
 
@@ -54,24 +53,16 @@ func start(ctx context.Context, s *system, out *report) error {
 
 // sizes returns the sizes of a program and of its deployment archive, in MB.
 func (s *system) sizes(name string) (binary, zipped float64, err error) {
-	raw, err := os.ReadFile(filepath.Join(s.programs, name))
+	path := filepath.Join(s.programs, name)
+	info, err := os.Stat(path)
 	if err != nil {
 		return 0, 0, err
 	}
 	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
-	w, err := z.Create("bootstrap")
-	if err != nil {
+	if err := build.Zip(&b, path); err != nil {
 		return 0, 0, err
 	}
-	if _, err := w.Write(raw); err != nil {
-		return 0, 0, err
-	}
-	if err := z.Close(); err != nil {
-		return 0, 0, err
-	}
-	return float64(len(raw)) / 1e6, float64(b.Len()) / 1e6, nil
+	return float64(info.Size()) / 1e6, float64(b.Len()) / 1e6, nil
 }
 
 // startOnce returns the milliseconds from exec to the first response. It runs the program without the supervisor.
