@@ -34,6 +34,7 @@ import (
 type system struct {
 	dir, root, programs string // Folder of this run; the repository; the binaries.
 	books               string // The library root.
+	roots               []library.Root
 	bucket              string // The bucket that serves it.
 
 	account    account.Account
@@ -114,12 +115,11 @@ func (s *system) prepare(ctx context.Context) (err error) {
 	if s.media, err = gateway.Media(data, tool, ports[2], s.account, s.secrets); err != nil {
 		return err
 	}
-	roots, err := library.Roots(ctx, []string{s.books}, data, console.Say)
-	if err != nil {
+	if s.roots, err = library.Roots(ctx, []string{s.books}, data, console.Say); err != nil {
 		return err
 	}
-	s.bucket = roots[0].Bucket
-	s.library, err = gateway.Library(data, tool, ports[3], roots, s.account, s.secrets)
+	s.bucket = s.roots[0].Bucket
+	s.library, err = gateway.Library(data, tool, ports[3], s.roots, s.account, s.secrets)
 	return err
 }
 
@@ -176,19 +176,11 @@ func (s *system) sign(tenant, user uuid.UUID) (string, error) {
 // spec returns how to run a function, like make run but without the rate limit, which one client of a benchmark exceeds:
 // requests only read the access generation from Redis. Figures that people compare set RATE_LIMIT and use readers.
 func (s *system) spec(name, address string, more ...string) supervise.Spec {
-	env := append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.scratch(), "TMPDIR=" + s.scratch(), "TZ=UTC",
-		"DATABASE_URL=" + s.postgres.AppURL(), "DATABASE_SYSTEM_URL=" + s.postgres.SystemURL(), "REDIS_URL=" + s.redis.URL(),
-		"MEDIA_S3_ENDPOINT=" + s.media.Endpoint(), "LIBRARY_S3_ENDPOINT=" + s.library.Endpoint(),
-		"MEDIA_BUCKET=" + gateway.Bucket, "S3_PATH_STYLE=true",
-		"AWS_REGION=" + gateway.Region, "AWS_EC2_METADATA_DISABLED=true",
-		"AWS_ACCESS_KEY_ID=" + s.secrets.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s.secrets.S3SecretKey,
-		"AUTH_SIGNING_KEY=" + s.secrets.AuthSigningKey, "PUBLIC_URL=http://127.0.0.1", "TRUSTED_PROXIES=1", "DATABASE_PREPARE=true", "SINGLE_TENANT=true",
-		"LIBRARY_ROOTS=" + s.books + "=" + s.bucket, "RATE_LIMIT=false", "LISTEN_ADDR=" + address,
-		stack.Processors(name), stack.Connections(name),
-	}, more...)
+	env := stack.Services{Postgres: s.postgres, Redis: s.redis, Media: s.media, Library: s.library, Secrets: s.secrets, Roots: s.roots,
+		Scratch: s.scratch(), PublicURL: "http://127.0.0.1", API: "127.0.0.1"}.Environment()
+	env = append(env, "PATH="+os.Getenv("PATH"), "TZ=UTC", "RATE_LIMIT=false", "LISTEN_ADDR="+address, stack.Processors(name), stack.Connections(name))
 	return supervise.Spec{
-		Name: name, Path: filepath.Join(s.programs, name), Dir: s.scratch(), Env: env, Account: s.account, Quiet: true, Nice: stack.Nice(name),
+		Name: name, Path: filepath.Join(s.programs, name), Dir: s.scratch(), Env: append(env, more...), Account: s.account, Quiet: true, Nice: stack.Nice(name),
 		Stop: syscall.SIGTERM, Grace: 15 * time.Second, Orphan: syscall.SIGKILL,
 		Ready: supervise.Healthy("http://" + address + "/health"), Patience: time.Minute,
 	}

@@ -17,6 +17,9 @@ import (
 
 	"github.com/longbox/longbox/localstack/gateway"
 	"github.com/longbox/longbox/localstack/library"
+	"github.com/longbox/longbox/localstack/postgres"
+	"github.com/longbox/longbox/localstack/redis"
+	"github.com/longbox/longbox/localstack/secret"
 	"github.com/longbox/longbox/localstack/supervise"
 )
 
@@ -50,30 +53,48 @@ func (s *Stack) baseEnvironment() []string {
 	if _, set := os.LookupEnv("PDF_CACHE_DIR"); !set {
 		env = append(env, "PDF_CACHE_DIR="+s.compiled)
 	}
-	return append(env,
-		"DATABASE_URL="+s.postgres.AppURL(),
-		"DATABASE_SYSTEM_URL="+s.postgres.SystemURL(),
-		"REDIS_URL="+s.redis.URL(),
-		"MEDIA_S3_ENDPOINT="+s.media.Endpoint(),
-		"LIBRARY_S3_ENDPOINT="+s.library.Endpoint(),
+	return append(env, Services{Postgres: s.postgres, Redis: s.redis, Media: s.media, Library: s.library, Secrets: s.secrets, Roots: s.roots,
+		Scratch: s.scratch, PublicURL: s.publicURL(), API: s.address(api)}.Environment()...)
+}
+
+// Services are what functions use.
+type Services struct {
+	Postgres       *postgres.Cluster
+	Redis          *redis.Server
+	Media, Library *gateway.Gateway
+	Secrets        secret.Set
+	Roots          []library.Root
+	Scratch        string // folder for temporary files
+	PublicURL      string
+	API            string // address of the api
+}
+
+// Environment returns the settings of functions that use the services.
+func (s Services) Environment() []string {
+	return []string{
+		"DATABASE_URL=" + s.Postgres.AppURL(),
+		"DATABASE_SYSTEM_URL=" + s.Postgres.SystemURL(),
+		"REDIS_URL=" + s.Redis.URL(),
+		"MEDIA_S3_ENDPOINT=" + s.Media.Endpoint(),
+		"LIBRARY_S3_ENDPOINT=" + s.Library.Endpoint(),
 		"UPLOAD_MAX_BYTES=0", // the gateway over the library folders refuses all writes
-		"MEDIA_BUCKET="+gateway.Bucket,
+		"MEDIA_BUCKET=" + gateway.Bucket,
 		"S3_PATH_STYLE=true",
-		"AWS_REGION="+gateway.Region,
-		"AWS_ACCESS_KEY_ID="+s.secrets.S3AccessKey,
-		"AWS_SECRET_ACCESS_KEY="+s.secrets.S3SecretKey,
+		"AWS_REGION=" + gateway.Region,
+		"AWS_ACCESS_KEY_ID=" + s.Secrets.S3AccessKey,
+		"AWS_SECRET_ACCESS_KEY=" + s.Secrets.S3SecretKey,
 		"AWS_EC2_METADATA_DISABLED=true",
-		"AUTH_SIGNING_KEY="+s.secrets.AuthSigningKey,
-		"PUBLIC_URL="+s.publicURL(),
-		"TRUSTED_PROXIES=1",                                                  // the front
-		"DATABASE_PREPARE="+strconv.FormatBool(s.postgres.KeepsPlansApart()), // there is no pooler in between
+		"AUTH_SIGNING_KEY=" + s.Secrets.AuthSigningKey,
+		"PUBLIC_URL=" + s.PublicURL,
+		"TRUSTED_PROXIES=1",                                                    // the front
+		"DATABASE_PREPARE=" + strconv.FormatBool(s.Postgres.KeepsPlansApart()), // there is no pooler in between
 		"SINGLE_TENANT=true",
-		"LIBRARY_ROOTS="+library.Environment(s.roots),
-		"API_URL=http://"+s.address(api),
-		"HOME="+s.scratch, "TMPDIR="+s.scratch,
+		"LIBRARY_ROOTS=" + library.Environment(s.Roots),
+		"API_URL=http://" + s.API,
+		"HOME=" + s.Scratch, "TMPDIR=" + s.Scratch,
 		// libvips stores its generated code (ORC) in a mapped file. On a full disk that would crash the program.
 		"XDG_RUNTIME_DIR=/dev/shm",
-	)
+	}
 }
 
 // foreign reports whether a variable must not reach the children: credentials and endpoints of a real cloud, settings
