@@ -47,10 +47,9 @@ type bar struct {
 }
 
 func (m *model) bars() []bar {
-	cold, warm, scan := m.cold(), m.warm(), m.scan()
+	cold, scan := m.cold(), m.scan()
 	return []bar{
 		{"Lambda and S3 of a million cold original pages", cold.of("Lambda", "S3"), 1.2},
-		{"origin of a million pages that the CDN has", warm.of("Lambda", "S3"), 0},
 		{"first scan of 100,000 books with covers: Lambda, S3, SQS", scan.of("Lambda", "S3", "SQS"), 0.8},
 	}
 }
@@ -102,7 +101,7 @@ func table(root string) (text string, failed bool, err error) {
 		{"renderAgain", "page rendered, second time", "RenderMemory"}, {"stored", "page that is stored", "RenderMemory"},
 		{"book", "book scanned, cover included", "WorkerMemory"}, {"list", "list of 50 books", "ApiMemory"},
 	} {
-		u, megabytes := m.u(row.name), m.number(row.memory)
+		u, megabytes := m.measured(row.name), m.number(row.memory)
 		if row.name == "original" {
 			u = m.original()
 		}

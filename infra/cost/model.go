@@ -27,13 +27,13 @@ type use struct {
 
 // model holds all inputs of the computation.
 type model struct {
-	prices   map[string]price
-	assumed  map[string]figure
-	measured map[string]use
-	date     string // of the counters
-	source   string // of the prices
-	alarms   float64
-	size     map[string]string // the parameters of one size
+	prices      map[string]price
+	assumptions map[string]figure
+	counters    map[string]use
+	date        string // of the counters
+	source      string // of the prices
+	alarms      float64
+	size        map[string]string // the parameters of one size
 }
 
 func load(root, size string) (*model, error) {
@@ -46,7 +46,7 @@ func load(root, size string) (*model, error) {
 		Measured      map[string]use
 	}
 	m := &model{size: map[string]string{}}
-	for file, into := range map[string]any{"prices.json": &p, "assumed.json": &m.assumed, "counters.json": &c} {
+	for file, into := range map[string]any{"prices.json": &p, "assumed.json": &m.assumptions, "counters.json": &c} {
 		raw, err := os.ReadFile(filepath.Join(root, "infra", "cost", file))
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func load(root, size string) (*model, error) {
 			return nil, fmt.Errorf("infra/cost/%s: %w", file, err)
 		}
 	}
-	m.prices, m.measured = p.Prices, c.Measured
+	m.prices, m.counters = p.Prices, c.Measured
 	m.source, m.date = p.Source+" ("+p.Date+")", fmt.Sprintf("`%s` of %s", c.Command, c.Date)
 	alarms, err := os.ReadFile(filepath.Join(root, "infra", "alarm.yaml"))
 	if err != nil {
@@ -85,16 +85,16 @@ func (m *model) number(name string) float64 {
 
 func (m *model) yes(name string) bool { return m.size[name] == "true" }
 
-func (m *model) a(name string) float64 {
-	f, ok := m.assumed[name]
+func (m *model) assumed(name string) float64 {
+	f, ok := m.assumptions[name]
 	if !ok {
 		panic("infra/cost/assumed.json lacks " + name)
 	}
 	return f.Value
 }
 
-func (m *model) u(name string) use {
-	u, ok := m.measured[name]
+func (m *model) measured(name string) use {
+	u, ok := m.counters[name]
 	if !ok {
 		panic("infra/cost/counters.json lacks " + name + ": go run ./bench cost")
 	}
@@ -136,10 +136,10 @@ func (c *cost) of(names ...string) (sum float64) {
 // milliseconds returns how long a function with this memory is busy with one operation: CPU time on its share of a
 // processor, plus waiting.
 func (m *model) milliseconds(u use, megabytes float64, streamed bool) float64 {
-	share := min(1, megabytes/1024*m.a("cpuPerGB"))
-	ms := u.CPU/share + (u.Gets+u.Puts)*m.a("s3FirstByteMs") + u.Trips*m.a("databaseTripMs") + m.a("redisTripMs") + m.a("coldStartShare")*m.a("coldStartMs")
+	share := min(1, megabytes/1024*m.assumed("cpuPerGB"))
+	ms := u.CPU/share + (u.Gets+u.Puts)*m.assumed("s3FirstByteMs") + u.Trips*m.assumed("databaseTripMs") + m.assumed("redisTripMs") + m.assumed("coldStartShare")*m.assumed("coldStartMs")
 	if streamed {
-		ms += u.Bytes / 1e6 / m.a("egressMBPerSecond") * 1000
+		ms += u.Bytes / 1e6 / m.assumed("egressMBPerSecond") * 1000
 	}
 	return ms
 }

@@ -9,10 +9,9 @@ const million, month = 1e6, 730.0 // page views; hours
 func (m *model) idle(everyMinute bool) (c cost) {
 	switch {
 	case m.number("DatabaseMin") == 0 && everyMinute:
-		c.add(m, "Postgres", "auroraACUHour", m.a("idleAwakeHours")*m.a("idleACU"))
+		c.add(m, "Postgres", "auroraACUHour", m.assumed("idleAwakeHours")*m.assumed("idleACU"))
 	case m.number("DatabaseMin") == 0:
-		// Six minutes of each hour: a round, and the pause after it.
-		c.add(m, "Postgres", "auroraACUHour", month*0.1*m.a("idleACU"))
+		c.add(m, "Postgres", "auroraACUHour", month*m.assumed("awakeMinutesPerRound")/60*m.assumed("idleACU"))
 	default:
 		instances := 1.0
 		if m.yes("DatabaseStandby") {
@@ -21,9 +20,9 @@ func (m *model) idle(everyMinute bool) (c cost) {
 		c.add(m, "Postgres", "auroraACUHour", month*m.number("DatabaseMin")*instances)
 	}
 	if m.yes("DatabaseProxy") {
-		c.add(m, "Postgres", "proxyACUHour", month*8)
+		c.add(m, "Postgres", "proxyACUHour", month*m.assumed("proxyACU"))
 	}
-	c.add(m, "Postgres", "auroraGBMonth", m.a("databaseGB"))
+	c.add(m, "Postgres", "auroraGBMonth", m.assumed("databaseGB"))
 	c.add(m, "Redis", "cacheMonth", 1)
 	relays := m.number("RelayMin")
 	c.add(m, "Relay", "fargateCPUMonth", relays*m.number("RelayCpu")/1024)
@@ -35,18 +34,19 @@ func (m *model) idle(everyMinute bool) (c cost) {
 		zones = 2
 	}
 	c.add(m, "Endpoint", "endpointMonth", zones)
-	c.add(m, "Other", "secretMonth", m.a("secrets"))
-	c.add(m, "Other", "alarmMonth", max(0, m.alarms-m.a("freeAlarms")))
+	c.add(m, "Other", "secretMonth", m.assumed("secrets"))
+	c.add(m, "Other", "alarmMonth", max(0, m.alarms-m.assumed("freeAlarms")))
 	c.add(m, "Other", "firewallMonth", 1)
-	c.invoke(m, month*60, m.milliseconds(use{Trips: 3, CPU: 2}, 256, false), 256) // the scheduler
-	c.add(m, "SQS", "sqsRequest", 3*0.65e6)                                       // Lambda polls three queues
+	round, size := use{Trips: m.assumed("roundTrips"), CPU: m.assumed("roundCpuMs")}, m.assumed("schedulerMB")
+	c.invoke(m, month*60, m.milliseconds(round, size, false), size)
+	c.add(m, "SQS", "sqsRequest", m.assumed("queues")*m.assumed("pollsPerQueue"))
 	return c
 }
 
 // original is the use of one original page, with the page size of the bars.
 func (m *model) original() use {
-	u := m.u("original")
-	u.Bytes = m.a("pageKB") * 1000
+	u := m.measured("original")
+	u.Bytes = m.assumed("pageKB") * 1000
 	return u
 }
 
@@ -61,7 +61,7 @@ func (m *model) cold() (c cost) {
 
 // coldRender is the cost of a million resized pages that are requested for the first time.
 func (m *model) coldRender() (c cost) {
-	u, size := m.u("render"), m.number("RenderMemory")
+	u, size := m.measured("render"), m.number("RenderMemory")
 	c.invoke(m, million, m.milliseconds(u, size, true), size)
 	c.store(m, u, million)
 	c.cdn(m, million)
@@ -71,7 +71,7 @@ func (m *model) coldRender() (c cost) {
 // redirected is the cost of a million pages that the CDN has cached. Each is requested from the function first, which
 // redirects to the CDN.
 func (m *model) redirected() (c cost) {
-	u, size := m.u("original"), m.number("MediaMemory")
+	u, size := m.measured("original"), m.number("MediaMemory")
 	u.Gets, u.Bytes = 0, 0 // the object is not read
 	c.invoke(m, million, m.milliseconds(u, size, false), size)
 	c.cdn(m, 2*million)
@@ -79,10 +79,8 @@ func (m *model) redirected() (c cost) {
 }
 
 // warm is the cost of a million pages that the CDN has cached, requested at URLs that were issued for a whole book at
-// once.
+// once. None of them reaches a function or the bucket.
 func (m *model) warm() (c cost) {
-	c.add(m, "Lambda", "lambdaRequest", 0)
-	c.add(m, "S3", "s3Get", 0)
 	c.cdn(m, million)
 	return c
 }
@@ -95,23 +93,23 @@ func (c *cost) cdn(m *model, requests float64) {
 
 // egress is the additional cost of the bytes of a million page views.
 func (m *model) egress() (c cost) {
-	c.add(m, "CDN", "cdnGB", million*m.a("pageKB")/1e6)
+	c.add(m, "CDN", "cdnGB", million*m.assumed("pageKB")/1e6)
 	return c
 }
 
 // scan is the cost of the first scan of 100,000 books with covers.
 func (m *model) scan() (c cost) {
 	const books = 1e5
-	u, size := m.u("book"), m.number("WorkerMemory")
+	u, size := m.measured("book"), m.number("WorkerMemory")
 	u.Lists = max(u.Lists, 1.0/1000)
-	share := min(1, size/1024*m.a("cpuPerGB"))
+	share := min(1, size/1024*m.assumed("cpuPerGB"))
 	// Files that are read at once share the waiting time, but not the CPU time.
-	waits := ((u.Gets+u.Puts)*m.a("s3FirstByteMs") + u.Trips*m.a("databaseTripMs")) / m.a("workerParallel")
+	waits := ((u.Gets+u.Puts)*m.assumed("s3FirstByteMs") + u.Trips*m.assumed("databaseTripMs")) / m.assumed("workerParallel")
 	c.add(m, "Lambda", "lambdaGBSecond", books*max(u.CPU/share, waits)/1000*size/1024)
-	c.add(m, "Lambda", "lambdaRequest", books/m.a("booksPerMessage"))
+	c.add(m, "Lambda", "lambdaRequest", books/m.assumed("booksPerMessage"))
 	c.store(m, u, books)
-	c.add(m, "SQS", "sqsRequest", books/m.a("booksPerMessage")*m.a("sqsRequestsPerMessage"))
-	c.add(m, "Postgres", "auroraACUHour", m.a("awakeMinutesPerScan")/60*m.a("scanACU"))
+	c.add(m, "SQS", "sqsRequest", books/m.assumed("booksPerMessage")*m.assumed("sqsRequestsPerMessage"))
+	c.add(m, "Postgres", "auroraACUHour", m.assumed("awakeMinutesPerScan")/60*m.assumed("scanACU"))
 	return c
 }
 
@@ -120,21 +118,21 @@ func (m *model) readers() (c cost) {
 	const readers = 1000
 	c = m.idle(true)
 	if m.number("DatabaseMin") == 0 {
-		c.add(m, "Postgres", "auroraACUHour", m.a("activeHours")*(m.a("activeACU")-m.a("idleACU")))
+		c.add(m, "Postgres", "auroraACUHour", m.assumed("activeHours")*(m.assumed("activeACU")-m.assumed("idleACU")))
 	}
-	list, api := m.u("list"), m.number("ApiMemory")
-	requests := readers * m.a("requestsPerReader")
+	list, api := m.measured("list"), m.number("ApiMemory")
+	requests := readers * m.assumed("requestsPerReader")
 	c.invoke(m, requests, m.milliseconds(list, api, false), api)
 	c.add(m, "Gateway", "httpAPI", requests)
-	pages := readers * m.a("pagesPerReader")
-	missed := pages * (1 - m.a("cdnHitShare"))
+	pages := readers * m.assumed("pagesPerReader")
+	missed := pages * (1 - m.assumed("cdnHitShare"))
 	u, media := m.original(), m.number("MediaMemory")
 	c.invoke(m, missed, m.milliseconds(u, media, true), media)
 	c.store(m, u, missed)
 	c.cdn(m, requests+pages)
-	c.add(m, "CDN", "cdnGB", pages*m.a("pageKB")/1e6)
-	c.add(m, "Relay", "balancerUnitMonth", readers*m.a("streamsPerReader")/3000) // 3,000 connections a unit
-	c.add(m, "Other", "logGB", (requests+missed)*m.a("logBytesPerRequest")/1e9)
+	c.add(m, "CDN", "cdnGB", pages*m.assumed("pageKB")/1e6)
+	c.add(m, "Relay", "balancerUnitMonth", readers*m.assumed("streamsPerReader")/m.assumed("streamsPerUnit"))
+	c.add(m, "Other", "logGB", (requests+missed)*m.assumed("logBytesPerRequest")/1e9)
 	return c
 }
 
