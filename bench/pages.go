@@ -88,7 +88,7 @@ func pages(ctx context.Context, s *system, out *report) error {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
-	out.ratio("page deflated, as gzip against inflated by us", took[passed], took[inflated], 0.3)
+	out.ratio("page deflated: as gzip against inflated", took[passed], took[inflated], 0.3)
 	for _, clients := range []int{1, manyHere} {
 		if err := s.passedOn(ctx, shelves["stored"], clients, out); err != nil {
 			return fmt.Errorf("bytes passed on: %w", err)
