@@ -239,3 +239,27 @@ func TestChecksumOfZero(t *testing.T) {
 		}
 	}
 }
+
+// TestWalkAfterDamage goes on after a page of a solid archive that could not be decompressed, as page packs do.
+func TestWalkAfterDamage(t *testing.T) {
+	t.Parallel()
+	for name, packed := range map[string]string{"no data": "", "a model over the limit": "\xa4\xff and its data"} {
+		b := testkit.RAR4(testkit.RAROptions{}, testkit.File{Name: "1.jpg", Data: []byte(packed)}, testkit.File{Name: "2.jpg", Data: []byte{0}})
+		main, first := b[7:20], b[20:57]
+		main[3] |= 0x08                 // solid
+		first[11] = 1                   // byte
+		first[24], first[25] = 29, 0x33 // compressed, for version 2.9
+		for _, h := range [][]byte{main, first} {
+			binary.LittleEndian.PutUint16(h, uint16(crc32.ChecksumIEEE(h[2:])))
+		}
+		err := rar.Walk(bytes.NewReader(b), archive.Limits{}, map[int64]archive.Entry{0: {Size: 1}, 1: {Size: 1}}, func(n int64, r io.Reader) error {
+			if _, err := io.ReadAll(r); !errors.As(err, new(*archive.Error)) || n > 0 {
+				t.Errorf("%s, page %d: %v", name, n+1, err)
+			}
+			return nil
+		})
+		if kindOf(err) != archive.Corrupt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

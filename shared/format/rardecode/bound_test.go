@@ -1,6 +1,7 @@
 package rardecode
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 )
@@ -31,5 +32,25 @@ func TestChannelsAreBounded(t *testing.T) {
 				t.Errorf("%s of %d channels: %v", name, channels, err)
 			}
 		}
+	}
+}
+
+// Damaged data can leave no range to count in, and no symbol that is not excluded.
+func TestDamagedModel(t *testing.T) {
+	t.Parallel()
+	coder := rangeCoder{rnge: 9}
+	if got := coder.currentCount(10); got < 10 {
+		t.Errorf("a count of %d", got)
+	}
+	var m model
+	if err := m.init(bytes.NewReader(make([]byte, 10)), true, 2, 1); err != nil {
+		t.Fatal(err)
+	}
+	m.restart()
+	for _, s := range m.a.contextStates(m.c) {
+		m.charMask[s.sym] = m.escCount
+	}
+	if _, err := m.decodeSymbol2(m.c, 1); !errors.Is(err, ErrCorruptPPM) {
+		t.Error(err)
 	}
 }

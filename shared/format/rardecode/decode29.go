@@ -207,6 +207,7 @@ func (d *decoder29) readBlockHeader() error {
 	d.br.alignByte()
 	n, err := d.br.readBits(1)
 	if err == nil {
+		d.hdrRead = true
 		if n > 0 {
 			d.isPPM = true
 			if d.ppm == nil {
@@ -224,7 +225,6 @@ func (d *decoder29) readBlockHeader() error {
 	if err == io.EOF {
 		err = ErrDecoderOutOfData
 	}
-	d.hdrRead = true
 	return err
 }
 

@@ -8,7 +8,8 @@
 //     128 (audio) channels. No data passes through more than 16 filters.
 //   - The limit for dictionaries bounds the models of PPM too, at the beginning of every block, and one of the same
 //     size takes no new memory.
-//   - A negative size of a file's data, and an empty service block of RAR 4, are errors instead of a panic.
+//   - A negative size of a file's data, an empty service block of RAR 4, a damaged model of PPM, and going on after a
+//     block of RAR 4 that could not begin are errors instead of a panic.
 //   - Archives in several volumes, passwords and io/fs are left out, and what headers say of times, owners, links and
 //     operating systems: a damaged record of these does not matter.
 //   - DecodeName is exported, for package rar.

@@ -104,6 +104,9 @@ func (r *rangeCoder) init(br io.ByteReader) error {
 
 func (r *rangeCoder) currentCount(scale uint32) uint32 {
 	r.rnge /= scale
+	if r.rnge == 0 {
+		return math.MaxUint32 // the data is damaged: no symbol counts so high
+	}
 	return (r.code - r.low) / r.rnge
 }
 
@@ -783,8 +786,11 @@ func (m *model) decodeSymbol2(c context, numMasked int) (*state, error) {
 	n := len(states) - numMasked
 	sl := m.ibuf[:n]
 	for j := range sl {
-		for m.charMask[states[i].sym] == m.escCount {
+		for i < len(states) && m.charMask[states[i].sym] == m.escCount {
 			i++
+		}
+		if i == len(states) {
+			return nil, ErrCorruptPPM
 		}
 		hi += uint32(states[i].freq)
 		sl[j] = i
@@ -1020,6 +1026,9 @@ func (m *model) update(minC, maxC context, s *state) context {
 }
 
 func (m *model) ReadByte() (byte, error) {
+	if m.rc.br == nil {
+		return 0, ErrCorruptPPM // the block that begins the model is damaged
+	}
 	if m.c == 0 {
 		m.restart()
 	}
