@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -160,73 +159,38 @@ type meter struct {
 	s              *system
 	library, media *counter
 	wire           *wire
-	began          [7]float64
+	began          use
 }
 
-func (m *meter) read(pid int) (v [7]float64, err error) {
-	v[0] = float64(m.library.gets.Load() + m.media.gets.Load())
-	v[1] = float64(m.library.puts.Load() + m.media.puts.Load())
-	v[2] = float64(m.library.lists.Load() + m.media.lists.Load())
-	v[3] = float64(m.library.bytes.Load() + m.media.bytes.Load())
-	v[5] = float64(m.wire.trips.Load())
-	if v[4], err = processor(pid, false); err != nil {
-		return v, err
+func (m *meter) read(pid int) (u use, err error) {
+	u.Gets = float64(m.library.gets.Load() + m.media.gets.Load())
+	u.Puts = float64(m.library.puts.Load() + m.media.puts.Load())
+	u.Lists = float64(m.library.lists.Load() + m.media.lists.Load())
+	u.Bytes = float64(m.library.bytes.Load() + m.media.bytes.Load())
+	u.Trips = float64(m.wire.trips.Load())
+	if u.CPU, err = cpu(pid); err != nil {
+		return u, err
 	}
 	pids, err := processes(m.s.data())
 	if err != nil {
-		return v, err
+		return u, err
 	}
-	v[6], err = processor(pids["postgres"], true)
-	return v, err
+	u.DatabaseMs, err = familyCPU(pids["postgres"])
+	return u, err
 }
 
 func (m *meter) start(pid int) { m.began, _ = m.read(pid) } // stop would fail the same way
 
+// stop returns the use of one of n operations.
 func (m *meter) stop(pid, n int, failure error) (use, error) {
-	v, err := m.read(pid)
+	u, err := m.read(pid)
 	if err := errors.Join(failure, err); err != nil {
 		return use{}, err
 	}
-	for i := range v {
-		v[i] = math.Round((v[i]-m.began[i])/float64(n)*1000) / 1000
-	}
-	return use{v[0], v[1], v[2], v[3], v[4], v[5], v[6]}, nil
-}
-
-// processor returns the CPU time of a process in milliseconds, including ended children. family adds running children.
-func processor(pid int, family bool) (ms float64, err error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	for _, i := range []int{11, 12, 13, 14} { // user, system, and the same of children; in hundredths of a second
-		v, err := strconv.ParseFloat(fields[i], 64)
-		if err != nil {
-			return 0, err
-		}
-		ms += v * 10
-	}
-	if family {
-		for _, child := range children(pid) {
-			if v, err := processor(child, false); err == nil { // it may have just ended; it is then counted as an ended child
-				ms += v
-			}
-		}
-	}
-	return ms, nil
-}
-
-// machine returns the name of the CPU.
-func machine() string {
-	raw, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown"
-	}
-	for l := range strings.Lines(string(raw)) {
-		if name, ok := strings.CutPrefix(l, "model name"); ok {
-			return strings.Trim(name, " \t\n:")
-		}
-	}
-	return "unknown"
+	each := func(now, before float64) float64 { return math.Round((now-before)/float64(n)*1000) / 1000 }
+	return use{
+		Gets: each(u.Gets, m.began.Gets), Puts: each(u.Puts, m.began.Puts), Lists: each(u.Lists, m.began.Lists),
+		Bytes: each(u.Bytes, m.began.Bytes), CPU: each(u.CPU, m.began.CPU),
+		Trips: each(u.Trips, m.began.Trips), DatabaseMs: each(u.DatabaseMs, m.began.DatabaseMs),
+	}, nil
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -97,24 +96,4 @@ func idleMemory(out *report, supervisor int, data string) error {
 	}
 	out.info("memory of all", total, "MB")
 	return nil
-}
-
-// children returns the child processes of a process.
-func children(pid int) (all []int) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		return nil // The pattern is valid.
-	}
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			continue // The thread has ended.
-		}
-		for _, field := range strings.Fields(string(raw)) {
-			if n, err := strconv.Atoi(field); err == nil {
-				all = append(all, n)
-			}
-		}
-	}
-	return all
 }

@@ -226,7 +226,7 @@ func (s *system) difference(ctx context.Context, api *function, out *report, n i
 	}
 	out.info(fmt.Sprintf("listing and difference of %d keys", n), seconds, "s")
 	out.info("  keys per second", float64(n)/seconds, "/s")
-	out.atLeast("  keys per second of the worker's CPU", float64(n)/(after-before), 150_000, "/s")
+	out.atLeast("  keys per second of the worker's CPU", float64(n)/(after-before)*1000, 150_000, "/s")
 	out.atMost("  worker's peak memory", peak, 256, "MB")
 	return seconds, nil
 }

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -217,62 +212,6 @@ func (s *system) functionAt(ctx context.Context, nice int, name string, env ...s
 	pids, err := processes(s.data())
 	f.pid = pids[name]
 	return f, err
-}
-
-// processes returns the ids of the running children, from the ledger in a supervisor's data folder.
-func processes(data string) (map[string]int, error) {
-	raw, err := os.ReadFile(filepath.Join(data, "processes.json"))
-	if err != nil {
-		return nil, err
-	}
-	var entries map[string]struct {
-		PID int `json:"pid"`
-	}
-	if err := json.Unmarshal(raw, &entries); err != nil {
-		return nil, fmt.Errorf("processes.json: %w", err)
-	}
-	pids := map[string]int{}
-	for name, e := range entries {
-		pids[name] = e.PID
-	}
-	return pids, nil
-}
-
-// memory reads a line of /proc/<pid>/status (VmHWM: peak resident, VmRSS: resident) in MB.
-func memory(pid int, line string) (float64, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 64<<10))
-	if err != nil {
-		return 0, err
-	}
-	for l := range strings.Lines(string(raw)) {
-		fields := strings.Fields(l)
-		if len(fields) == 3 && fields[0] == line+":" {
-			kb, err := strconv.ParseFloat(fields[1], 64)
-			return kb / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("process %d has no %s", pid, line)
-}
-
-// cpu returns the CPU time of a process, in seconds.
-func cpu(pid int) (float64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// After the name, in parentheses, utime and stime are the 12th and 13th field, in hundredths of a second.
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	user, err1 := strconv.ParseFloat(fields[11], 64)
-	system, err2 := strconv.ParseFloat(fields[12], 64)
-	return (user + system) / 100, errors.Join(err1, err2)
 }
 
 // close stops everything and removes the folder of the run.
