@@ -20,7 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events/redistest"
 	"github.com/longbox/longbox/shared/testkit"
 	"github.com/longbox/longbox/shared/testkit/bound"
-	"github.com/longbox/longbox/sse-relay/internal/rig"
+	"github.com/longbox/longbox/sse-relay/rig"
 )
 
 // TestMain runs the test program as the relay where a test asks for one.

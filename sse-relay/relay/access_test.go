@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/platform/events"
-	"github.com/longbox/longbox/sse-relay/internal/rig"
+	"github.com/longbox/longbox/sse-relay/rig"
 )
 
 func TestRefused(t *testing.T) {

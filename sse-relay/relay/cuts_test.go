@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/platform/events"
-	"github.com/longbox/longbox/sse-relay/internal/rig"
+	"github.com/longbox/longbox/sse-relay/rig"
 )
 
 // TestThousandCuts cuts the connections of twenty clients fifty times each while numbers are

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/platform/events"
-	"github.com/longbox/longbox/sse-relay/internal/rig"
+	"github.com/longbox/longbox/sse-relay/rig"
 )
 
 // TestClientsThatNeverRead fills the sockets of a hundred clients that do not read.

@@ -18,7 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/events/redistest"
 	"github.com/longbox/longbox/shared/testkit"
-	"github.com/longbox/longbox/sse-relay/internal/rig"
+	"github.com/longbox/longbox/sse-relay/rig"
 )
 
 // stage is a relay with a real Redis and an API around it.
