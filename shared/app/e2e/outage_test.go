@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,7 @@ import (
 func TestPostgresStops(t *testing.T) {
 	t.Parallel()
 	var l *link
-	s := newSystem(t, links{connect: 2 * time.Second, database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
+	s := newSystem(t, links{connect: 800 * time.Millisecond, database: func(u string) string { var via string; l, via = newLink(t, u, true); return via }})
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/a.cbz", testkit.Comic(t, 1, 200, ""))
 	s.scan(admin, s.library(admin, "Books", ""))
@@ -49,20 +50,22 @@ func TestPostgresStops(t *testing.T) {
 		}()
 		testkit.Eventually(t, 20*time.Second, func() bool { return acknowledged.Load() > 5 })
 		down()
-		var slowest time.Duration
+		var refusals []time.Duration
 		for until := time.Now().Add(3 * time.Second); time.Now().Before(until); {
 			for _, path := range []string{"/books", "/series", "/auth/me", "/books/" + b.ID.String() + "/thumbnail", "/books/" + b.ID.String() + "/pages/1?width=20"} {
 				began := time.Now()
 				a := s.fetch(t, admin, "GET", "/api/v1"+path)
 				a.problem(t, 503)
-				slowest = max(slowest, time.Since(began))
+				refusals = append(refusals, time.Since(began))
 				if a.Header.Get("Retry-After") == "" {
 					t.Errorf("%s: %s: no Retry-After", name, path)
 				}
 			}
 		}
-		if slowest >= 5*time.Second {
-			t.Errorf("%s: an answer took %s", name, slowest)
+		slices.Sort(refusals)
+		slowest := refusals[len(refusals)-1]
+		if median := refusals[len(refusals)/2]; median >= time.Second || slowest >= 5*time.Second {
+			t.Errorf("%s: half of the refusals took more than %s, the slowest %s", name, median, slowest)
 		}
 		// A function that has just started does not know yet which tenant this host belongs to.
 		if a := s.fetch(t, s.Anonymous(t, "one"), "GET", "/api/v1/books"); a.Status != 401 && (programs == "" || a.Status != 503) {
