@@ -123,13 +123,6 @@ func (c *client) call(ctx context.Context, method, url string, in, out any) erro
 	return json.Unmarshal(raw, out)
 }
 
-// time returns the duration of a GET including its body, in milliseconds.
-func (c *client) time(ctx context.Context, url string) (float64, error) {
-	began := time.Now()
-	err := c.call(ctx, http.MethodGet, url, nil, nil)
-	return since(began), err
-}
-
 // timed returns the duration of a GET including its body, in milliseconds, for any status.
 func (c *client) timed(ctx context.Context, url string) (took float64, status int, err error) {
 	req, err := c.request(ctx, http.MethodGet, url, nil)
@@ -145,8 +138,6 @@ func (c *client) timed(ctx context.Context, url string) (took float64, status in
 	_, err = io.Copy(io.Discard, res.Body)
 	return since(began), res.StatusCode, err
 }
-
-func since(t time.Time) float64 { return float64(time.Since(t).Nanoseconds()) / 1e6 }
 
 // below returns the URL of a route: below the API prefix, or unchanged if it starts with a slash.
 func below(base, route string) string {

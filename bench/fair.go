@@ -147,12 +147,7 @@ func (s *system) underWay(ctx context.Context, library uuid.UUID, books int) err
 
 // library creates a library over a folder of the library root.
 func (n *neighbour) library(ctx context.Context, api *function, root, folder string) (uuid.UUID, error) {
-	var lib struct {
-		ID uuid.UUID `json:"id"`
-	}
-	err := n.client.call(ctx, http.MethodPost, api.url+"/api/v1/libraries",
-		map[string]any{"name": folder + uuid.NewString(), "path": filepath.Join(root, folder)}, &lib)
-	return lib.ID, err
+	return n.client.addLibrary(ctx, api, object{"name": folder + uuid.NewString(), "path": filepath.Join(root, folder)})
 }
 
 // scan creates and scans a library, and returns the duration in seconds.
@@ -196,7 +191,7 @@ func (n *neighbour) ask(ctx context.Context, api, media *function) (lists, rende
 			break
 		}
 		<-pace.C
-		took, err := n.client.time(ctx, fmt.Sprintf("%s/api/v1/books?pageSize=50&page=%d", api.url, 1+i%10))
+		took, err := measure(n.client.get(ctx, fmt.Sprintf("%s/api/v1/books?pageSize=50&page=%d", api.url, 1+i%10)))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -75,18 +75,15 @@ func fixtures(ctx context.Context, s *system, out *report) error {
 		if err != nil {
 			return err
 		}
-		var library struct {
-			ID uuid.UUID `json:"id"`
-		}
-		err = newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries", map[string]any{"name": shelf.name,
-			"path": filepath.Join(s.books, "fixtures-"+shelf.name), "bookStrategy": "metadata_first", "numberStrategy": "smart"}, &library)
+		library, err := newClient(s.token).addLibrary(ctx, api, object{"name": shelf.name,
+			"path": filepath.Join(s.books, "fixtures-"+shelf.name), "bookStrategy": "metadata_first", "numberStrategy": "smart"})
 		if err != nil {
 			return err
 		}
-		if _, err := s.scanAny(ctx, api, library.ID, len(files)); err != nil {
+		if _, err := s.scanAny(ctx, api, library, len(files)); err != nil {
 			return fmt.Errorf("%s: %w", shelf.name, err)
 		}
-		rows, err := s.fixtureRows(ctx, library.ID)
+		rows, err := s.fixtureRows(ctx, library)
 		if err != nil {
 			return err
 		}

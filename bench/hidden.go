@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -41,24 +40,19 @@ func (s *system) hidden(ctx context.Context, out *report, c *crowd, base string)
 		for _, route := range []string{"books?pageSize=50", "series?pageSize=50", "series?pageSize=50&libraryId=%s",
 			"books?pageSize=50&page=1000", "libraries", "genres", "books/on-deck",
 			"/series/list"} {
-			var took [2][]float64
-			for i := range 21 {
-				for n, client := range []*client{some, c.client} {
-					began := time.Now()
-					if route == "/series/list" {
-						err = client.call(ctx, http.MethodPost, base+"series/list", object{"fullTextSearch": "saga 42"}, nil)
-					} else {
-						_, err = client.time(ctx, base+c.fill(route))
-					}
-					if err != nil {
-						return fmt.Errorf("%s, %s: %w", u.name, route, err)
-					}
-					if i > 0 {
-						took[n] = append(took[n], since(began))
+			ask := func(by *client) func() error {
+				if route == "/series/list" {
+					return func() error {
+						return by.call(ctx, http.MethodPost, base+"series/list", object{"fullTextSearch": "saga 42"}, nil)
 					}
 				}
+				return by.get(ctx, base+c.fill(route))
 			}
-			out.ratio(u.name+", "+strings.ReplaceAll(route, "%s", "…"), took[0], took[1], 0)
+			some, all, err := alternating(20, ask(some), ask(c.client))
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", u.name, route, err)
+			}
+			out.ratio(u.name+", "+strings.ReplaceAll(route, "%s", "…"), some, all, 0)
 		}
 	}
 	return nil

@@ -16,11 +16,14 @@ const patience = 5 * time.Minute
 
 // addLibrary creates a library over a folder of the library root.
 func (s *system) addLibrary(ctx context.Context, api *function, name, folder string) (uuid.UUID, error) {
+	return newClient(s.token).addLibrary(ctx, api, object{"name": name, "path": filepath.Join(s.books, folder), "bookStrategy": "metadata_first"})
+}
+
+func (c *client) addLibrary(ctx context.Context, api *function, library object) (uuid.UUID, error) {
 	var lib struct {
 		ID uuid.UUID `json:"id"`
 	}
-	err := newClient(s.token).call(ctx, http.MethodPost, api.url+"/api/v1/libraries",
-		map[string]any{"name": name, "path": filepath.Join(s.books, folder), "bookStrategy": "metadata_first"}, &lib)
+	err := c.call(ctx, http.MethodPost, api.url+"/api/v1/libraries", library, &lib)
 	return lib.ID, err
 }
 

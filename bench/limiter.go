@@ -97,7 +97,7 @@ func (s *system) outageOnce(ctx context.Context, m mode, well, first, next *[]fl
 	c := newClient(s.token)
 	get := func(n int, into *[]float64) error {
 		for range n {
-			took, err := c.time(ctx, api.url+"/api/v1/auth/me")
+			took, err := measure(c.get(ctx, api.url+"/api/v1/auth/me"))
 			if err != nil {
 				return err
 			}

@@ -49,13 +49,9 @@ func orders(ctx context.Context, out *report, c *crowd, base string) (routes []s
 			out.info(fmt.Sprintf("  page %d, the first time", list.far), far, "ms")
 		}
 		whole := list.name + "?pageSize=50&full=true"
-		var took []float64
-		for range 11 {
-			ms, err := c.client.time(ctx, base+whole)
-			if err != nil {
-				return nil, err
-			}
-			took = append(took, ms)
+		took, err := repeat(10, c.client.get(ctx, base+whole))
+		if err != nil {
+			return nil, err
 		}
 		out.info(list.name+" in full, 890k", median(took), "ms")
 		routes = append(routes, whole)

@@ -40,7 +40,7 @@ func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []stri
 	}
 	defer api.Stop()
 	for _, route := range routes {
-		if _, err := c.client.time(ctx, below(api.url, c.fill(route))); err != nil {
+		if err := c.client.get(ctx, below(api.url, c.fill(route)))(); err != nil {
 			return err
 		}
 	}

@@ -98,19 +98,16 @@ func (s *system) distant(ctx context.Context, out *report, path string) error {
 		if err != nil {
 			return err
 		}
-		var get, statement []float64
-		for i := range 20 * len(readers) {
-			took, err := readers[i%len(readers)].time(ctx, api.url+path)
-			if err != nil {
-				return err
-			}
-			began := time.Now()
-			if _, err := bare.Exec(ctx, "select 1"); err != nil {
-				return err
-			}
-			if i >= 2*len(readers) { // The first ones open connections and prepare statements.
-				get, statement = append(get, took), append(statement, since(began))
-			}
+		next := 0
+		get, statement, err := alternating(100, func() error {
+			next++
+			return readers[next%len(readers)].get(ctx, api.url+path)()
+		}, func() error {
+			_, err := bare.Exec(ctx, "select 1")
+			return err
+		})
+		if err != nil {
+			return err
 		}
 		out.ratio(fmt.Sprintf("GET, Postgres %v away, prepare=%s", distance, prepare), get, statement, 1.3)
 	}
