@@ -177,8 +177,10 @@ func (s *system) packed(ctx context.Context, out *report, counted *counter, id u
 	}
 }
 
-// getPage reads an original page, and retries when told to.
+// getPage reads an original page, and retries when told to, for a limited time.
 func (s *system) getPage(ctx context.Context, media *function, id uuid.UUID, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	c := newClient(s.token)
 	for {
 		req, err := c.request(ctx, http.MethodGet, fmt.Sprintf("%s/api/v1/books/%s/pages/%d", media.url, id, n), nil)
