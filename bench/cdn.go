@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,23 +71,30 @@ func cdnRun(ctx context.Context, s *system, out *report) error {
 
 // tell prints an evening. With judged it checks the bar.
 func (c *cdnCount) tell(out *report, name string, judged bool) {
-	page := func(n int64) float64 { return 100 * float64(n) / float64(c.pages) }
-	out.note("%s: %d page requests, %d cover requests, %d other requests to functions", name, c.pages, c.covers, c.other)
-	share := 100 - page(c.reached)
+	page := func(n ...*atomic.Int64) float64 { return 100 * sum(n...) / sum(&c.pages) }
+	out.note("%s: %d page requests, %d cover requests, %d other requests to functions", name, c.pages.Load(), c.covers.Load(), c.other.Load())
+	share := 100 - page(&c.reached)
 	if judged {
 		out.atLeast(name+": pages that reach no function", share, 95, "%")
 	} else {
 		out.info(name+": pages that reach no function", share, "%")
 	}
-	out.info("  picture from the browser's cache", page(c.browser), "%")
-	out.info("  picture from the CDN's cache", page(c.hit), "%")
-	out.info("  picture fetched by the CDN from the bucket", page(c.stored), "%")
-	out.info("  picture fetched by the CDN from media", page(c.missed), "%")
-	out.info("  address by a redirection (302, no bytes)", page(c.redirected), "%")
-	out.info("  hit ratio of the CDN, pages", 100*float64(c.hit)/float64(max(1, c.hit+c.stored+c.missed)), "%")
-	out.info("  requests to functions of any kind, per page", 100*float64(c.redirected+c.missed+c.other+c.coverRedirected+c.coverMissed)/float64(c.pages), "%")
-	out.info("  bytes to readers", float64(c.bytes)/1e6, "MB")
+	out.info("  picture from the browser's cache", page(&c.browser), "%")
+	out.info("  picture from the CDN's cache", page(&c.hit), "%")
+	out.info("  picture fetched by the CDN from the bucket", page(&c.stored), "%")
+	out.info("  picture fetched by the CDN from media", page(&c.missed), "%")
+	out.info("  address by a redirection (302, no bytes)", page(&c.redirected), "%")
+	out.info("  hit ratio of the CDN, pages", 100*sum(&c.hit)/max(1, sum(&c.hit, &c.stored, &c.missed)), "%")
+	out.info("  requests to functions of any kind, per page", page(&c.redirected, &c.missed, &c.other, &c.coverRedirected, &c.coverMissed), "%")
+	out.info("  bytes to readers", sum(&c.bytes)/1e6, "MB")
 	out.info("  bytes that media sent", float64(c.mediaBytes)/1e6, "MB")
+}
+
+func sum(all ...*atomic.Int64) (n float64) {
+	for _, v := range all {
+		n += float64(v.Load())
+	}
+	return n
 }
 
 // cdnTenant is a tenant with its books, the newest first.
@@ -117,14 +125,10 @@ func (e *cdnEdge) tenants(ctx context.Context) ([]*cdnTenant, error) {
 				return nil, err
 			}
 		}
-		var lib struct {
-			ID uuid.UUID `json:"id"`
-		}
-		if err := t.client.call(ctx, "POST", e.api.url+"/api/v1/libraries",
-			map[string]any{"name": name, "path": filepath.Join(e.s.books, name)}, &lib); err != nil {
+		var err error
+		if t.lib, err = t.client.addLibrary(ctx, e.api, object{"name": name, "path": filepath.Join(e.s.books, name)}); err != nil {
 			return nil, err
 		}
-		t.lib = lib.ID
 		all = append(all, t)
 	}
 	return all, nil

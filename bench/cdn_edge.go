@@ -28,11 +28,11 @@ import (
 
 // cdnEdge is nginx as the CDN, with the functions behind it.
 type cdnEdge struct {
-	s                     *system
-	api, worker, function *function // function is media, as readers reach it directly
-	media                 *counter  // media, as the CDN reaches it
-	http                  *http.Client
-	seen                  sync.Map // signed URLs that were answered
+	s             *system
+	api, function *function // function is media, as readers reach it directly
+	media         *counter  // media, as the CDN reaches it
+	http          *http.Client
+	seen          sync.Map // signed URLs that were answered
 
 	stop []func()
 }
@@ -64,18 +64,17 @@ func (s *system) startEdge(ctx context.Context) (e *cdnEdge, err error) {
 	}
 	const keyID = "KBENCH"
 	secret, url := strings.Repeat("origin", 8), "http://127.0.0.1:"+strconv.Itoa(ports[0])
-	for _, f := range []struct {
-		into *(*function)
-		name string
-		env  []string
-	}{{&e.api, "api", nil}, {&e.worker, "worker", nil}, {&e.function, "media", []string{"DELIVERY=redirect",
+	functions := map[string]*function{}
+	for name, env := range map[string][]string{"api": nil, "worker": nil, "media": {"DELIVERY=redirect",
 		"CDN_URL=" + url, "CDN_KEY_ID=" + keyID, "ORIGIN_SECRET=" + secret,
-		"CDN_PRIVATE_KEY=" + string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))}}} {
-		if *f.into, err = s.function(ctx, f.name, f.env...); err != nil {
+		"CDN_PRIVATE_KEY=" + string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))}} {
+		f, err := s.function(ctx, name, env...)
+		if err != nil {
 			return nil, err
 		}
-		e.stop = append(e.stop, (*f.into).Stop)
+		e.stop, functions[name] = append(e.stop, f.Stop), f
 	}
+	e.api, e.function = functions["api"], functions["media"]
 	if e.media, err = newCounter(e.function.url); err != nil {
 		return nil, err
 	}

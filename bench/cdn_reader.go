@@ -17,15 +17,11 @@ import (
 // counts: where the image came from. redirected counts views with a request for the URL, reached those with any request
 // to a function.
 type cdnCount struct {
-	counts
-	mediaBytes int64
-}
-
-type counts struct {
-	pages, browser, hit, stored, missed, redirected, reached int64
-	covers, coverRedirected, coverMissed                     int64
-	other                                                    int64 // lists and page URLs
-	bytes                                                    int64
+	pages, browser, hit, stored, missed, redirected, reached atomic.Int64
+	covers, coverRedirected, coverMissed                     atomic.Int64
+	other                                                    atomic.Int64 // lists and page URLs
+	bytes                                                    atomic.Int64
+	mediaBytes                                               int64
 }
 
 // cdnReader is one reader with a browser, which caches responses for the hour.
@@ -87,12 +83,12 @@ func (r *cdnReader) pick(n int) int {
 
 // list shows the books with their covers.
 func (r *cdnReader) list(ctx context.Context) error {
-	atomic.AddInt64(&r.count.other, 1)
+	r.count.other.Add(1)
 	if err := r.tenant.client.call(ctx, "GET", r.edge.api.url+"/api/v1/books?pageSize=50", nil, nil); err != nil {
 		return err
 	}
 	for _, id := range r.tenant.books {
-		atomic.AddInt64(&r.count.covers, 1)
+		r.count.covers.Add(1)
 		to, redirected, err := r.follow(ctx, "/api/v1/books/"+id.String()+"/thumbnail")
 		if err != nil {
 			return err
@@ -102,10 +98,10 @@ func (r *cdnReader) list(ctx context.Context) error {
 			return err
 		}
 		if redirected {
-			atomic.AddInt64(&r.count.coverRedirected, 1)
+			r.count.coverRedirected.Add(1)
 		}
 		if from == "media" {
-			atomic.AddInt64(&r.count.coverMissed, 1)
+			r.count.coverMissed.Add(1)
 		}
 	}
 	return nil
@@ -127,7 +123,7 @@ func (r *cdnReader) book(ctx context.Context, id string) error {
 
 // page views a page once and counts the source of the response.
 func (r *cdnReader) page(ctx context.Context, id string, n int) error {
-	atomic.AddInt64(&r.count.pages, 1)
+	r.count.pages.Add(1)
 	to, redirected, err := r.address(ctx, id, n)
 	if err != nil {
 		return err
@@ -136,16 +132,16 @@ func (r *cdnReader) page(ctx context.Context, id string, n int) error {
 	if err != nil {
 		return err
 	}
-	which := map[string]*int64{"browser": &r.count.browser, "cache": &r.count.hit, "bucket": &r.count.stored, "media": &r.count.missed}[from]
+	which := map[string]*atomic.Int64{"browser": &r.count.browser, "cache": &r.count.hit, "bucket": &r.count.stored, "media": &r.count.missed}[from]
 	if which == nil {
 		return fmt.Errorf("the CDN answers from %q", from)
 	}
-	atomic.AddInt64(which, 1)
+	which.Add(1)
 	if redirected {
-		atomic.AddInt64(&r.count.redirected, 1)
+		r.count.redirected.Add(1)
 	}
 	if redirected || from == "media" {
-		atomic.AddInt64(&r.count.reached, 1)
+		r.count.reached.Add(1)
 	}
 	return nil
 }
@@ -163,7 +159,7 @@ func (r *cdnReader) address(ctx context.Context, id string, n int) (to string, r
 	template, ok := r.addresses[id]
 	if !ok {
 		var a struct{ Original, Resized string }
-		atomic.AddInt64(&r.count.other, 1)
+		r.count.other.Add(1)
 		if err := r.tenant.client.call(ctx, "GET", r.edge.function.url+path+"address", nil, &a); err != nil {
 			return "", false, err
 		}
@@ -210,7 +206,7 @@ func (r *cdnReader) image(ctx context.Context, url string) (from string, err err
 	if a.status != http.StatusOK || a.bytes == 0 {
 		return "", fmt.Errorf("the CDN answers %d with %d bytes", a.status, a.bytes)
 	}
-	atomic.AddInt64(&r.count.bytes, a.bytes)
+	r.count.bytes.Add(a.bytes)
 	r.images[url] = true
 	r.edge.seen.Store(url, true)
 	if a.header.Get("X-Cache") == "HIT" {
