@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 )
 
-const few, many = 2_000, 10_000
+const few, many, large = 2_000, 10_000, 300 // large has pages of real size
 
 // scans measures generated libraries of 2,000 and 10,000 small books with the real worker.
 func scans(ctx context.Context, s *system, out *report) error {
@@ -25,13 +25,13 @@ func scans(ctx context.Context, s *system, out *report) error {
 	}
 	defer api.Stop()
 	for _, n := range []int{few, many} {
-		if err := smallComics(filepath.Join(s.books, "scan"+strconv.Itoa(n)), n); err != nil {
+		if err := smallComics(filepath.Join(s.books, scanFolder(n)), n); err != nil {
 			return err
 		}
 	}
 	peak := map[int]float64{}
 	for _, n := range []int{few, many} {
-		lib, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books, no covers", n), n, 500, "WORKER_COVERS=false")
+		lib, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books, no covers", n), scanFolder(n), n, 500, "WORKER_COVERS=false")
 		if err != nil {
 			return err
 		}
@@ -44,23 +44,33 @@ func scans(ctx context.Context, s *system, out *report) error {
 	out.info(fmt.Sprintf("worker's peak memory at %d books", few), peak[few], "MB")
 	out.info(fmt.Sprintf("worker's peak memory at %d books", many), peak[many], "MB")
 	out.atMost("peak memory, 10,000 against 2,000", peak[many]/peak[few], 1.2, "x")
-	_, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books with covers", few), few, 40, "WORKER_COVERS=true")
+	_, p, err := s.fullScan(ctx, api, out, fmt.Sprintf("scan %d books with covers", few), scanFolder(few), few, 40, "WORKER_COVERS=true")
 	if err != nil {
 		return err
 	}
 	out.info("worker's peak memory with covers", p, "MB")
+	if err := bigComic(filepath.Join(s.books, "scanpages"), false, large); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("scan %d books with covers, 1.4 MB a page", large)
+	if _, _, err := s.fullScan(ctx, api, out, name, "scanpages", large, 0, "WORKER_COVERS=true"); err != nil {
+		return err
+	}
 	return s.countedScan(ctx, api, out)
 }
 
-// fullScan scans n new books with a new worker and returns its peak memory in MB.
-func (s *system) fullScan(ctx context.Context, api *function, out *report, name string, n int, bar float64,
+func scanFolder(books int) string { return "scan" + strconv.Itoa(books) }
+
+// fullScan scans n new books with a new worker and returns its peak memory in MB. bar is the minimum of books per second;
+// 0 means no bar.
+func (s *system) fullScan(ctx context.Context, api *function, out *report, name, folder string, n int, bar float64,
 	env ...string) (library uuid.UUID, peak float64, err error) {
 	worker, err := s.function(ctx, "worker", env...)
 	if err != nil {
 		return
 	}
 	defer worker.Stop()
-	if library, err = s.addLibrary(ctx, api, name, "scan"+strconv.Itoa(n)); err != nil {
+	if library, err = s.addLibrary(ctx, api, name, folder); err != nil {
 		return
 	}
 	seconds, err := s.scan(ctx, api, library, n)
@@ -68,7 +78,11 @@ func (s *system) fullScan(ctx context.Context, api *function, out *report, name 
 		return
 	}
 	out.info(name, seconds, "s")
-	out.atLeast("  books per second", float64(n)/seconds, bar, "/s")
+	if bar > 0 {
+		out.atLeast("  books per second", float64(n)/seconds, bar, "/s")
+	} else {
+		out.info("  books per second", float64(n)/seconds, "/s")
+	}
 	peak, err = memory(worker.pid, "VmHWM")
 	return
 }
@@ -87,7 +101,7 @@ func (s *system) rescans(ctx context.Context, api *function, out *report, librar
 	}
 	const times = 7
 	for i := range times {
-		took, err := s.walk(ctx, fmt.Sprintf("scan%d/", n), n)
+		took, err := s.walk(ctx, scanFolder(n)+"/", n)
 		if err != nil {
 			return err
 		}
@@ -188,7 +202,7 @@ func (s *system) countedScan(ctx context.Context, api *function, out *report) er
 	if err != nil {
 		return err
 	}
-	library, err := s.addLibrary(ctx, api, "counted", "scan"+strconv.Itoa(few))
+	library, err := s.addLibrary(ctx, api, "counted", scanFolder(few))
 	if err == nil {
 		_, err = s.scan(ctx, api, library, few)
 	}
