@@ -452,6 +452,29 @@ func TestJobGoesOn(t *testing.T) {
 	}
 }
 
+// A run that the rate limit stops between the search and the metadata does not search again.
+func TestJobKeepsWhatItFound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, object{"rateLimitRequestsPerMinute": 1})
+	library, _, _ := r.series("A")
+	h := r.start(c, r.job(c, library, nil))
+	run := func() (any, error) {
+		r.DB.Exec(t, "update plugin set tokens = 1, tokens_at = now()")
+		return r.runner.Refresh(r.In(r.One), h)
+	}
+	_, err := run()
+	if found := r.text("select place -> 'left' -> 0 ->> 'externalId' from task where id = $1", h.ID); !waits(err) || found != "1" {
+		t.Errorf("found %q, %v", found, err)
+	}
+	h = r.again(h)
+	got, err := run()
+	if n := counted(t, got); err != nil || fmt.Sprint(n) != "map[total:1 updated:1]" {
+		t.Errorf("%v, %v", n, err)
+	}
+}
+
 func TestJobFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -529,6 +552,25 @@ func TestJobFails(t *testing.T) {
 	}
 	job = other
 	last("failed", `There is no plugin "test"`)
+}
+
+// Failures end a run only if they follow each other.
+func TestJobGoesOnAfterSingleFailures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.add(c, nil)
+	library, _, _ := r.series("A")
+	for i := range 6 {
+		r.another(library, fmt.Sprintf("B %d", i), "secret", "") // the plugin returns an error
+		r.another(library, fmt.Sprintf("B %d then", i), "1", "")
+	}
+	h := r.start(c, r.job(c, library, object{"maxConcurrency": 1, "existingSourceIdsOnly": true}))
+	r.onCall = func(string) { r.DB.Exec(t, "delete from plugin_failure") } // so that the plugin is not disabled
+	got, err := r.runner.Refresh(r.In(r.One), h)
+	if n := counted(t, got); err != nil || fmt.Sprint(n) != "map[failed:6 skippedNoId:1 total:13 updated:6]" {
+		t.Errorf("%v, %v", n, err)
+	}
 }
 
 // An item that changes during every request is retried some times, and then fails.

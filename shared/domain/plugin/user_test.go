@@ -75,6 +75,13 @@ func (r *rig) shelf(title, externalID string, n int) (series uuid.UUID, books []
 	return series, books
 }
 
+// rates rates a series for a user.
+func (r *rig) rates(c *testkit.Client, series uuid.UUID, rating int, notes string) {
+	r.t.Helper()
+	r.DB.Exec(r.t, `insert into series_rating (tenant_id, account_id, series_id, id, rating, notes)
+		values ($1, $2, $3, gen_random_uuid(), $4, $5)`, r.One, c.ID, series, rating, notes)
+}
+
 func TestUsersHavePlugins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -149,6 +156,21 @@ func TestUsersHavePlugins(t *testing.T) {
 	c.Do("DELETE", user+"/"+id, nil).Want(404)
 }
 
+// However credentials are delivered, a user's own one wins over one of the same name that an administrator has set.
+func TestCredentialsOfUsersWin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	admin, c := r.User(t, "one", "admin"), r.User(t, "one", "reader")
+	id := r.personal(admin, object{"credentials": object{"access_token": "shared"}}, "token")
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	for _, delivery := range []string{"env", "init_message", "both"} {
+		admin.Do("PATCH", base+"/admin/plugins/"+id, object{"credentialDelivery": delivery}).Want(200)
+		if m := c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "mine"}).Want(200).Map(); m["externalUsername"] != "reader-mine" {
+			t.Errorf("%s: %v", delivery, m["externalUsername"])
+		}
+	}
+}
+
 func TestProgressIsBroughtInStep(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -160,11 +182,17 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	fourth, _ := r.shelf("Fourth", "", 3)
 	c.Do("POST", base+"/books/"+books[0].String()+"/read", nil).Want(200)
 	c.Do("POST", base+"/series/"+second.String()+"/read", nil).Want(200)
+	other := r.User(t, "one", "reader") // of what this user reads and rates, the service hears nothing
+	for _, b := range books[1:] {
+		other.Do("POST", base+"/books/"+b.String()+"/read", nil).Want(200)
+	}
+	r.rates(other, first, 33, "Theirs")
 	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 	c.Do("POST", user+"/"+id+"/sync", nil).Want(400) // not connected
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken"}).Want(200)
 	remote := []any{object{"externalId": "11", "status": "reading", "progress": object{"volumes": 2}, "score": 70.0},
-		object{"externalId": "404", "status": "completed"}, object{"externalId": "505", "title": "FOURTH", "status": "completed"}}
+		object{"externalId": "404", "status": "completed"}, object{"externalId": "505", "title": "FOURTH", "status": "completed"},
+		object{"externalId": "606", "title": "FIRST", "status": "completed"}} // First has another id there
 	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"remote": remote, "_codex": object{"searchFallback": true}}}).Want(200)
 	if got := c.Do("GET", user+"/"+id+"/tasks", nil); got.Status != 204 {
 		t.Error(got.Status)
@@ -179,13 +207,14 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := *out.(*plugin.SyncResult)
-	if res.Pulled != 3 || res.Matched != 2 || res.Applied != 2 || res.Pushed != 1 || res.PushFailures != 1 || res.PullError != nil || *res.ExternalUsername != "reader-t0ken" {
+	if res.Pulled != 4 || res.Matched != 2 || res.Applied != 2 || res.Pushed != 1 || res.PushFailures != 1 || res.PullError != nil || *res.ExternalUsername != "reader-t0ken" {
 		data, _ := json.Marshal(res)
 		t.Errorf("%s", data)
 	}
 	read := func(series uuid.UUID) (n int) {
 		t.Helper()
-		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from progress p join book b on b.id = p.book_id where b.series_id = $1 and p.completed", series).Scan(&n); err != nil {
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select count(*) from progress p join book b on b.id = p.book_id
+			where b.series_id = $1 and p.account_id = $2 and p.completed`, series, c.ID).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -195,9 +224,9 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	}
 	var score int
 	var device, pushed string
-	if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select (select rating from series_rating where series_id = $1),
+	if err := r.DB.Owner.Pool().QueryRow(t.Context(), `select (select rating from series_rating where series_id = $1 and account_id = $3),
 		(select string_agg(distinct device_id, ' ') from reading_session s join book b on b.id = s.book_id where b.series_id = $2), (select data from user_plugin_data where key = 'pushed')`,
-		first, fourth).Scan(&score, &device, &pushed); err != nil || score != 70 || device != "plugin:personal" {
+		first, fourth, c.ID).Scan(&score, &device, &pushed); err != nil || score != 70 || device != "plugin:personal" {
 		t.Error(score, device, err)
 	}
 	for _, want := range []string{`"externalId":"11"`, `"volumes":2`, `"score":70`, `"readBooks":[{"volume":1,"completed":true`, `"status":"completed"`} {
@@ -205,11 +234,11 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 			t.Errorf("%s is not in %s", want, pushed)
 		}
 	}
-	if strings.Contains(pushed, "Third") {
+	if strings.Contains(pushed, "Third") || strings.Contains(pushed, "Theirs") || strings.Contains(pushed, `"score":33`) {
 		t.Errorf("%s", pushed)
 	}
 	st := c.Do("GET", user+"/"+id+"/sync/status?live=true", nil).Want(200).Map()
-	if st["lastSyncAt"] == nil || st["externalCount"] != 3.0 || st["pendingPush"] != 1.0 || st["liveError"] != nil || st["connected"] != true {
+	if st["lastSyncAt"] == nil || st["externalCount"] != 4.0 || st["pendingPush"] != 1.0 || st["liveError"] != nil || st["connected"] != true {
 		t.Errorf("%v", st)
 	}
 	if mine := c.Do("GET", user+"/"+id, nil).Want(200).Map(); mine["lastSyncResult"].(object)["applied"] != 2.0 || mine["lastSyncAt"] == nil {
@@ -410,6 +439,12 @@ func TestTasksOfUsers(t *testing.T) {
 	if res := out.(*plugin.SyncResult); res.Pulled != 3 || res.Matched != 1 || !res.PullIncomplete || res.Pushed != 0 {
 		t.Errorf("%+v", res)
 	}
+	// The 200th part is the last one.
+	config(object{"syncMode": "pull", "remote": []any{object{"externalId": "9"}, object{"externalId": "10"}}})
+	out, err = sync(`{"parts": 199}`)
+	if err != nil || out.(*plugin.SyncResult).Pulled != 1 || !out.(*plugin.SyncResult).PullIncomplete {
+		t.Errorf("%+v %v", out, err)
+	}
 	// An unknown user is detected at once.
 	c.Do("POST", user+"/"+id+"/credentials", object{"accessToken": "t0ken2"}).Want(200)
 	config(object{"fails": "sync/getUserInfo"})
@@ -564,6 +599,10 @@ func TestRecommendations(t *testing.T) {
 	id := r.personal(admin, nil)
 	series, _ := r.shelf("Here", "11", 1)
 	c.Do("POST", base+"/series/"+series.String()+"/read", nil).Want(200)
+	other := r.User(t, "one", "reader") // of what this user reads and rates, the plugin hears nothing
+	theirs, _ := r.shelf("Elsewhere", "19", 1)
+	other.Do("POST", base+"/series/"+theirs.String()+"/read", nil).Want(200)
+	r.rates(other, series, 33, "Theirs")
 	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
 	c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"recommendations": []any{
 		object{"externalId": "11", "title": "Here", "score": 0.4, "reason": "You have it"},
@@ -633,14 +672,15 @@ func TestRecommendations(t *testing.T) {
 	if all := c.Do("GET", at, nil).Want(200).Map()["recommendations"].([]any); len(all) != 1 {
 		t.Errorf("%v", all)
 	}
-	r.DB.Exec(t, "insert into series_rating (tenant_id, account_id, series_id, id, rating, notes) values ($1, $2, $3, gen_random_uuid(), 90, 'Mine')", r.One, c.ID, series)
+	r.rates(c, series, 90, "Mine")
 	for _, shared := range []bool{false, true} { // ratings are sent only if the user wants that
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"_codex": object{"syncRatings": shared}}}).Want(200)
 		c.Do("POST", at+"/refresh", nil).Want(200)
 		if _, err := r.run(task.UserPluginRecommendations, r.runner.Recommend); err != nil {
 			t.Fatal(err)
 		}
-		if told := r.text("select data from user_plugin_data where key = 'library'"); strings.Contains(told, `"userRating":90,"userNotes":"Mine"`) != shared {
+		if told := r.text("select data from user_plugin_data where key = 'library'"); strings.Contains(told, `"userRating":90,"userNotes":"Mine"`) != shared ||
+			strings.Contains(told, "Theirs") || strings.Contains(told, "Elsewhere") {
 			t.Errorf("shared %v: %s", shared, told)
 		}
 	}

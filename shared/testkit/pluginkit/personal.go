@@ -2,6 +2,7 @@ package pluginkit
 
 import (
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 )
@@ -84,6 +85,9 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		token := init.Credentials["access_token"]
 		if token == "wrong" {
 			return nil, &failure{Code: -32003, Message: "the token " + token + " is not valid"}, true
+		}
+		if env := os.Getenv("ACCESS_TOKEN"); env != "" && env != token {
+			token += " or " + env
 		}
 		name := "reader"
 		_ = json.Unmarshal(p.get("name"), &name) // otherwise nothing is stored
