@@ -61,7 +61,9 @@ func TestFolders(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	wrong := []plug.Folder{{Tenant: "..", ID: "outside"}, {Tenant: "elsewhere", ID: "kept"}, {Tenant: "two", ID: ""}, {Tenant: "two", ID: "../one"}, {}}
-	folders(t, h, plug.FolderCall{Remove: wrong})
+	if got := folders(t, h, plug.FolderCall{Remove: wrong}); len(got) != 0 {
+		t.Errorf("removed %v", got)
+	}
 	if got := folders(t, h, plug.FolderCall{Remove: all[:2]}); !reflect.DeepEqual(got, all[:2]) {
 		t.Errorf("removed %v", got)
 	}
