@@ -56,38 +56,51 @@ func TestShapes(t *testing.T) {
 		return out
 	}
 	for _, test := range []struct {
-		event Event
-		want  map[string]any
+		event      Event
+		permission string
+		want       map[string]any
 	}{
-		{BookCreated(Book{book, series, library}), with(b, "type", "book_created")},
-		{BookUpdated(Book{book, series, library}, "deleted"), with(b, "type", "book_updated", "fields", []any{"deleted"})},
-		{BookUpdated(Book{book, series, library}), with(b, "type", "book_updated", "fields", nil)},
-		{BookDeleted(Book{book, series, library}), with(b, "type", "book_deleted")},
-		{SeriesCreated(Series{series, library}), with(s, "type", "series_created")},
-		{SeriesUpdated(Series{series, library}, "title"), with(s, "type", "series_updated", "fields", []any{"title"})},
-		{SeriesDeleted(Series{series, library}), with(s, "type", "series_deleted")},
-		{LibraryCreated(library), with(l, "type", "library_created")},
-		{LibraryUpdated(library), with(l, "type", "library_updated")},
-		{LibraryDeleted(library), with(l, "type", "library_deleted")},
-		{CoverUpdated(BookEntity, book, &library),
+		{BookCreated(Book{book, series, library}), "BooksRead", with(b, "type", "book_created")},
+		{BookUpdated(Book{book, series, library}, "deleted"), "BooksRead", with(b, "type", "book_updated", "fields", []any{"deleted"})},
+		{BookUpdated(Book{book, series, library}), "BooksRead", with(b, "type", "book_updated", "fields", nil)},
+		{BookDeleted(Book{book, series, library}), "BooksRead", with(b, "type", "book_deleted")},
+		{SeriesCreated(Series{series, library}), "SeriesRead", with(s, "type", "series_created")},
+		{SeriesUpdated(Series{series, library}, "title"), "SeriesRead", with(s, "type", "series_updated", "fields", []any{"title"})},
+		{SeriesDeleted(Series{series, library}), "SeriesRead", with(s, "type", "series_deleted")},
+		{LibraryCreated(library), "LibrariesRead", with(l, "type", "library_created")},
+		{LibraryUpdated(library), "LibrariesRead", with(l, "type", "library_updated")},
+		{LibraryDeleted(library), "LibrariesRead", with(l, "type", "library_deleted")},
+		{CoverUpdated(BookEntity, book, &library), "BooksRead",
 			with(l, "type", "cover_updated", "entity_type", "book", "entity_id", book.String())},
-		{CoverUpdated(SeriesEntity, series, nil),
+		{CoverUpdated(SeriesEntity, series, nil), "SeriesRead",
 			with(l, "type", "cover_updated", "entity_type", "series", "entity_id", series.String(), "library_id", nil)},
 		{TaskProgressed(TaskProgress{TaskID: task, TaskType: "scan_library", Status: "running", StartedAt: &started,
-			LibraryID: &library, Progress: Progress{Current: 45, Total: 100, Message: "Scanning"}}),
+			LibraryID: &library, Progress: Progress{Current: 45, Total: 100, Message: "Scanning"}}), SeesAll,
 			map[string]any{"task_id": task.String(), "task_type": "scan_library", "status": "running",
 				"progress": map[string]any{"current": 45., "total": 100., "message": "Scanning"}, "error": nil,
 				"started_at": "2026-05-01T12:00:00Z", "completed_at": nil, "library_id": library.String(), "series_id": nil, "book_id": nil}},
-		{TaskProgressed(TaskProgress{TaskID: task, TaskType: "x", Status: "pending"}),
+		{TaskProgressed(TaskProgress{TaskID: task, TaskType: "x", Status: "pending"}), SeesAll,
 			map[string]any{"task_id": task.String(), "task_type": "x", "status": "pending",
 				"progress": map[string]any{"current": 0., "total": 0., "message": ""}, "error": nil,
 				"started_at": nil, "completed_at": nil, "library_id": nil, "series_id": nil, "book_id": nil}},
 		{ScanProgressed(ScanProgress{LibraryID: library, Status: "running", FilesTotal: 9, FilesProcessed: 4, SeriesFound: 2,
-			BooksFound: 3, BooksUpdated: 1, StartedAt: &started}),
+			BooksFound: 3, BooksUpdated: 1, StartedAt: &started}), SeesAll,
 			map[string]any{"library_id": library.String(), "status": "running", "files_total": 9., "files_processed": 4.,
 				"series_found": 2., "books_found": 3., "books_updated": 1., "books_deleted": 0., "errors": []any{},
 				"started_at": "2026-05-01T12:00:00Z", "completed_at": nil}},
+		{Resync("not_sent"), "", map[string]any{"reason": "not_sent"}},
+		{Plugin("disabled", task), "PluginsManage", map[string]any{"type": "plugin_disabled", "plugin_id": task.String(), "timestamp": "now"}},
+		{SeriesMetadataUpdated(Series{series, library}, task, "year"), "SeriesRead",
+			with(s, "type", "series_metadata_updated", "plugin_id", task.String(), "fields_updated", []any{"year"})},
+		{ReleaseAnnounced(Release{ID: book, SeriesID: series, SourceID: task, SeriesTitle: "S", Plugin: "p", Volume: new(2.0), Language: "en"}), SeesAll,
+			map[string]any{"type": "release_announced", "ledger_id": book.String(), "series_id": series.String(), "series_title": "S", "source_id": task.String(),
+				"plugin_id": "p", "chapter": nil, "volume": 2., "language": "en", "timestamp": "now"}},
+		{ReleaseSourcePolled(task, "p", true), "PluginsManage",
+			map[string]any{"type": "release_source_polled", "source_id": task.String(), "plugin_id": "p", "had_error": true, "timestamp": "now"}},
 	} {
+		if test.event.Permission != test.permission {
+			t.Errorf("%s requires %q, want %q", test.event.Kind, test.event.Permission, test.permission)
+		}
 		if diff := cmp.Diff(test.want, shape(t, test.event)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.event.Kind, diff)
 		}

@@ -50,8 +50,8 @@ const (
 	maxTextBytes  = 1000
 )
 
-// TaskProgressed is the task_progress event, for every listener of the task stream. Its error and message are truncated
-// to 1,000 bytes.
+// TaskProgressed is the task_progress event, for listeners of the task stream who see all series. Its error and message
+// are truncated to 1,000 bytes.
 func TaskProgressed(t TaskProgress) Event {
 	if t.Error != nil {
 		t.Error = new(cut.Bytes(*t.Error, maxTextBytes))
@@ -60,7 +60,7 @@ func TaskProgressed(t TaskProgress) Event {
 	return Event{Topic: Tasks, Kind: "task_progress", Permission: SeesAll, Data: t}
 }
 
-// ScanProgressed is the scan_progress event, for every listener of the scan stream.
+// ScanProgressed is the scan_progress event, for listeners of the scan stream who see all series.
 func ScanProgressed(s ScanProgress) Event {
 	texts := make([]string, 0, maxScanErrors) // never null
 	for _, text := range s.Errors[:min(len(s.Errors), maxScanErrors)] {
