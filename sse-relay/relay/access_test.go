@@ -80,6 +80,7 @@ func TestUnusableAPI(t *testing.T) {
 			fmt.Fprint(w, body)
 		}
 	}
+	many := fmt.Sprintf(`{"tenantId":%q,"userId":%q,"permissions":["LibrariesRead"%s]}`, uuid.New(), uuid.New(), strings.Repeat(`,"x"`, maxPermissions))
 	for name, test := range map[string]struct {
 		handler http.HandlerFunc
 		status  int
@@ -89,6 +90,7 @@ func TestUnusableAPI(t *testing.T) {
 		"not JSON":         {write(200, "application/json", "<html>"), 503, "5"},
 		"no tenant":        {write(200, "application/json", `{"userId":"`+uuid.NewString()+`"}`), 503, "5"},
 		"bad tenant":       {write(200, "application/json", `{"tenantId":"../x","userId":"1"}`), 503, "5"},
+		"many permissions": {write(200, "application/json", many), 503, "5"},
 		"endless":          {write(200, "application/json", `{"tenantId":"`+strings.Repeat("x", 1<<17)), 503, "5"},
 		"redirect":         {http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound).ServeHTTP, 503, "5"},
 		"never":            {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 503, "5"},
@@ -336,6 +338,23 @@ func TestGrantIsHeldOrDoubtful(t *testing.T) {
 	}
 }
 
+// A grant with connections is kept, however long ago they were opened: nobody would review it otherwise.
+func TestGrantsWithConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	a := newAccess(Config{}, nil, slog.New(slog.DiscardHandler))
+	tenant := uuid.New()
+	g := a.admit([sha256.Size]byte{}, answer{TenantID: tenant, UserID: uuid.New()}, "one", time.Now())
+	a.hold(g, credential{})
+	g.used = time.Now().Add(-2 * idleGrants)
+	if a.dueAll(); len(a.owners[tenant]) != 1 || a.grants[g.key] != g {
+		t.Error("a grant with a connection was forgotten")
+	}
+	a.release(g)
+	if a.dueAll(); len(a.owners[tenant]) != 0 || len(a.grants) != 0 {
+		t.Error("a grant without connections is kept")
+	}
+}
+
 // Of two answers of the API, the one to the later request counts, in any order of arrival.
 func TestOlderAnswerIsVoid(t *testing.T) {
 	t.Parallel()
@@ -545,4 +564,31 @@ func TestUnconfirmedConnections(t *testing.T) {
 	s.api.Answer(down)
 	change()
 	s.ended(c, 6*time.Second) // a long one does
+}
+
+// While Redis is away, every connection is checked at the API, time and again.
+func TestRevokedWithoutRedis(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = 200 * time.Millisecond })
+	token, _ := s.account(uuid.New())
+	bare := strings.TrimPrefix(token, "Authorization: ")
+	c := s.open("/api/v1/events/stream", token)
+	s.redis.Stop(t)
+	asked := s.api.Asked(bare)
+	eventually(t, "the API is asked twice", func() bool { return s.api.Asked(bare) >= asked+2 })
+	s.api.Remove(bare)
+	s.ended(c, 10*time.Second)
+}
+
+// What the API said while Redis was away is checked again when Redis is back, even with no generation before and after.
+func TestAdmittedWithoutRedis(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
+	tenant := uuid.New()
+	known, _ := s.account(tenant)
+	s.open("/api/v1/events/stream", known)
+	s.redis.Stop(t)
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.api.Remove(strings.TrimPrefix(token, "Authorization: "))
+	s.redis.Run(t)
+	s.ended(c, 10*time.Second)
 }

@@ -147,6 +147,40 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 	}
 }
 
+// A connection that has lost its access gets no event, even before the next tick.
+func TestNothingIsDeliveredWithoutAccess(t *testing.T) {
+	t.Parallel()
+	pair, w := pairAndWatcher(t)
+	s := newShard(Config{ClientQueue: 100_000}, w, 1<<20, func(*connection) {})
+	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, fd: int32(pair[0])}
+	s.join(c)
+	c.grant.revoked.Store(true)
+	f := eventFrame(events.Message{ID: events.ID{Millis: 1}, Kind: "n", Data: "1"})
+	s.deliver(c.topic, &f)
+	if n, _ := syscall.Read(pair[1], make([]byte, 1<<10)); n > 0 || !c.gone || s.closed[accessLost].Load() != 1 {
+		t.Errorf("%d bytes written, gone %v", n, c.gone)
+	}
+}
+
+// A client that is slow to take what it missed holds no more live events than its queue has room for.
+func TestHeldEventsAreBounded(t *testing.T) {
+	t.Parallel()
+	pair, w := pairAndWatcher(t)
+	f := eventFrame(events.Message{ID: events.ID{Millis: 1}, Kind: "n", Data: "1"})
+	s := newShard(Config{ClientQueue: 10 * len(f.bytes)}, w, 1<<20, func(*connection) {})
+	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, held: &held{}, fd: int32(pair[0])}
+	s.join(c)
+	for range 10 {
+		s.deliver(c.topic, &f)
+	}
+	if c.gone || len(c.held.frames) != 10 {
+		t.Fatal("dropped though there is room")
+	}
+	if s.deliver(c.topic, &f); !c.gone || s.closed[tooSlow].Load() != 1 {
+		t.Error("more is held than there is room for")
+	}
+}
+
 // After the clock was set back, streams still get keep-alives, and a client that does not read is still dropped.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
@@ -505,6 +539,45 @@ func TestLiveEventWhileReading(t *testing.T) {
 	topic.live(t.Context(), events.Message{ID: later, Kind: "late", Data: "1"}) // not in the stream
 	topic.sync(t.Context())
 	s.expect(c, "late")
+}
+
+// Of very many live events while the stream is read none is kept: the stream is read again.
+func TestManyLiveEventsWhileReading(t *testing.T) {
+	t.Parallel()
+	topic := &topic{syncing: true}
+	for i := range maxWaiting {
+		topic.live(t.Context(), events.Message{ID: events.ID{Millis: 1, Seq: uint64(i)}})
+	}
+	if topic.again || len(topic.waiting) != maxWaiting {
+		t.Errorf("read again %v, %d wait", topic.again, len(topic.waiting))
+	}
+	topic.live(t.Context(), events.Message{ID: events.ID{Millis: 2}})
+	if !topic.again || len(topic.waiting) != 0 {
+		t.Errorf("one more: read again %v, %d wait", topic.again, len(topic.waiting))
+	}
+}
+
+// After a new connection to Redis all channels are subscribed again, more than one command takes.
+func TestManyChannelsAreSubscribedAgain(t *testing.T) {
+	s := newStage(t, nil)
+	const count = 2*channelsAtOnce + 1
+	for i := range count {
+		s.server.hub.sub.add(fmt.Sprint("channel ", i))
+	}
+	var first, id, channels int
+	subscribed := func() bool {
+		list := s.redis.Client.Do(t.Context(), "client", "list", "type", "pubsub").Val()
+		_, _ = fmt.Sscanf(fmt.Sprint(list), "id=%d", &id) // no connection at the moment
+		_, after, _ := strings.Cut(fmt.Sprint(list), " sub=")
+		_, _ = fmt.Sscanf(after, "%d", &channels)
+		return id != first && channels == count
+	}
+	eventually(t, "the subscriptions", subscribed)
+	first = id
+	if err := s.redis.Client.Do(t.Context(), "client", "kill", "type", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the new subscriptions", subscribed)
 }
 
 // A client that leaves while its stream starts frees its slots.

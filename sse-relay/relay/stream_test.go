@@ -243,6 +243,37 @@ func TestReplay(t *testing.T) {
 }
 
 // An entry that the relay cannot decode does not hide the others.
+// Whoever loses access while missed events are written gets no more of them.
+func TestNothingIsReplayedWithoutAccess(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	from, err := events.ParseID(c.LastID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.publish(tenant, numbered("n", 1))
+	s.expect(c, "n")
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	topic, _ := s.server.hub.find(events.Key(tenant, events.Entities))
+	topic.mu.Lock()
+	to := topic.last
+	topic.mu.Unlock()
+	for _, revoked := range []bool{false, true} {
+		g := &grant{}
+		g.revoked.Store(revoked)
+		start := &start{hub: s.server.hub, c: &connection{topic: topic, grant: g}, socket: conn.(*net.TCPConn)}
+		if err := start.replay(t.Context(), from, to); err != nil || start.replayed == 1 == revoked {
+			t.Errorf("revoked %v: %d replayed, %v", revoked, start.replayed, err)
+		}
+	}
+}
+
 func TestReplayOverAnUnknownEntry(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()
@@ -346,4 +377,26 @@ func TestUnusedTopicIsForgotten(t *testing.T) {
 	again := s.open("/api/v1/events/stream", token)
 	s.publish(tenant, numbered("n", 1))
 	s.expect(again, "n")
+}
+
+// The last topic of a tenant keeps the channel of its access.
+func TestOneOfTwoTopicsIsForgotten(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	stays, closes := s.open("/api/v1/events/stream", token), s.open("/api/v1/tasks/stream", token)
+	channels := func() int {
+		return len(s.redis.Client.PubSubChannels(t.Context(), "*").Val())
+	}
+	eventually(t, "three channels", func() bool { return channels() == 3 })
+	closes.Close()
+	eventually(t, "the client is gone", func() bool { return s.server.limits.open() == 1 })
+	s.server.hub.forget()
+	s.server.hub.forget()
+	eventually(t, "two channels", func() bool { return channels() == 2 })
+	s.api.Remove(strings.TrimPrefix(token, "Authorization: "))
+	if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	s.ended(stays, 10*time.Second)
 }
