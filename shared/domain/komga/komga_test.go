@@ -252,6 +252,7 @@ func TestLists(t *testing.T) {
 		"/v1/books?read_status=IN_PROGRESS&sort=readProgress.readDate,desc":               "Able 2",
 		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,desc":          "Able 1, Able 2",
 		"/v1/books?read_status=IN_PROGRESS,READ&sort=readProgress.readDate,asc":           "Able 2, Able 1",
+		"/v1/books?read_status=UNREAD,READ&sort=readProgress.readDate,desc":               "Able 1, Able 3, Able 4, Baker 1",
 		"/v1/books?sort=readProgress.readDate,asc":                                        "Able 2, Able 1, Able 3, Able 4, Baker 1",
 		"/v1/books?sort=metadata.releaseDate,desc":                                        "Able 2, Able 1, Baker 1, Able 3, Able 4",
 		"/v1/books?sort=metadata.releaseDate,asc":                                         "Baker 1, Able 1, Able 2, Able 3, Able 4",
@@ -395,6 +396,10 @@ func TestConditions(t *testing.T) {
 		{"books", leaf("mediaProfile", `"operator":"isNot","value":"DIVINA"`), "Able 4"},
 		{"books", leaf("mediaProfile", `"operator":"isNot","value":"PDF"`), "Able 1, Able 2, Able 3, Able 4, Baker 1"},
 		{"books?sort=readProgress.readDate,desc", `{"condition":{"allOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"deleted":{"operator":"isFalse"}}]}}`, "Able 1"},
+		{"books?sort=readProgress.readDate,desc", is("readStatus", "UNREAD"), "Able 2, Able 3, Able 4, Baker 1"},
+		{"books?sort=readProgress.readDate,desc", leaf("readStatus", `"operator":"isNot","value":"READ"`), "Able 1, Able 2, Able 3, Able 4, Baker 1"},
+		{"books?sort=readProgress.readDate,desc",
+			`{"condition":{"anyOf":[{"readStatus":{"operator":"is","value":"IN_PROGRESS"}},{"title":{"operator":"is","value":"Baker 1"}}]}}`, "Able 1, Baker 1"},
 		{"books", `{"readStatus":["UNREAD"],"seriesId":["` + sh.series["Baker"].String() + `"],"mediaStatus":["READY"],"tag":null}`, "Baker 1"},
 	} {
 		kind, query, _ := strings.Cut(c.path, "?")
@@ -491,6 +496,7 @@ func TestProgress(t *testing.T) {
 		t.Error("somebody else has read it, too")
 	}
 
+	read(t, s, other, able[2], true) // changes nothing for me
 	series := root + "/v2/series/" + sh.series["Able"].String() + "/read-progress/tachiyomi"
 	want(t, me.Do("GET", series, nil).Want(200).Map(), map[string]any{"booksCount": 4.0, "booksReadCount": 1.0, "booksUnreadCount": 3.0, "booksInProgressCount": 0.0,
 		"lastReadContinuousNumberSort": 1.0, "maxNumberSort": 4.0})
@@ -547,7 +553,7 @@ func TestAround(t *testing.T) {
 			t.Errorf("%s: %v, want %s", path, got, values)
 		}
 	}
-	for query, names := range map[string]string{"": "[Ann Bob]", "?role=cover": "[Bob]", "?search=AN": "[Ann]", "?size=1&page=1": "[Bob]", "?role=inker": "[]"} {
+	for query, names := range map[string]string{"": "[Ann Bob]", "?role=cover": "[Bob]", "?search=AN": "[Ann]", "?size=1&page=1": "[Bob]", "?page=5": "[]", "?role=inker": "[]"} {
 		p := list(t, admin, "GET", "/v2/authors"+query, nil)
 		var got []string
 		for _, c := range p.Content {
@@ -613,7 +619,7 @@ func TestWanted(t *testing.T) {
 func TestCollections(t *testing.T) {
 	t.Parallel()
 	s, sh := serve(t)
-	me := s.User(t, "one", "reader")
+	me, other := s.User(t, "one", "reader"), s.User(t, "one", "reader")
 	able, baker, books := sh.series["Able"], sh.series["Baker"], sh.books["Able"]
 	ids := map[string]uuid.UUID{}
 	for _, c := range []struct {
@@ -648,6 +654,13 @@ func TestCollections(t *testing.T) {
 	// With filters the order of the list stays.
 	zoo, old, wanted := ids["Zoo"].String(), ids["Old"].String(), "want-to-read"
 	s.DB.Exec(t, "insert into wanted (tenant_id, account_id, id, book_id, place) values ($1, $2, gen_random_uuid(), $3, 3), ($1, $2, gen_random_uuid(), $4, 2)", s.One, me.ID, books[0], books[2])
+	// The order of other lists with the same books does not matter.
+	s.DB.Exec(t, `insert into wanted (tenant_id, account_id, id, book_id, place)
+		values ($1, $2, gen_random_uuid(), $3, 2), ($1, $2, gen_random_uuid(), $4, 3)`, s.One, other.ID, books[0], books[2])
+	also := uuid.New()
+	s.DB.Exec(t, "insert into collection (tenant_id, id, kind, name, ordered) values ($1, $2, 'books', 'Also', true)", s.One, also)
+	s.DB.Exec(t, `insert into collection_member (tenant_id, id, collection_id, book_id, place)
+		values ($1, gen_random_uuid(), $2, $3, 1), ($1, gen_random_uuid(), $2, $4, 2)`, s.One, also, books[0], books[1])
 	for path, titles := range map[string]string{
 		"/v1/collections/" + zoo + "/series?search=&page=0&deleted=false&library_id=" + sh.library.String(): "Baker, Able",
 		"/v1/collections/" + zoo + "/series?sort=metadata.titleSort,asc":                                    "Able, Baker",
@@ -673,6 +686,7 @@ func TestCollections(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, titles)
 		}
 	}
+	s.DB.Exec(t, "delete from collection where id = $1", also)
 	// There are no other lists, also if a filter or sort is given.
 	foreign := uuid.New()
 	s.DB.Exec(t, "insert into collection (tenant_id, id, kind, name) values ($1, $2, 'books', 'Foreign')", s.Two, foreign)
@@ -689,6 +703,7 @@ func TestCollections(t *testing.T) {
 		want(t, me.Do("GET", path, nil).Want(200).Map(), map[string]any{"booksCount": books, "booksReadCount": read, "booksUnreadCount": unread,
 			"booksInProgressCount": open, "lastReadContinuousIndex": last})
 	}
+	read(t, s, other, books[1], true) // changes nothing for me
 	progress(best, 2, 0, 2, 0, 0)
 	read(t, s, me, books[0], true)
 	progress(best, 2, 1, 1, 0, 0)
