@@ -180,6 +180,10 @@ func TestPublication(t *testing.T) {
 	if other := read(t, s.User(t, "one", "reader"), "/opds/series/"+sh.series.String(), "acquisition"); other.Entries[0].Links[3].LastRead != "" {
 		t.Errorf("another user's place: %+v", other.Entries[0].Links[3])
 	}
+	s.DB.Exec(t, "update progress set current_page = 5") // of an earlier, longer file
+	if _, a = book(); a.Entries[0].Links[3].LastRead != "3" {
+		t.Errorf("a place beyond the end: %+v", a.Entries[0].Links[3])
+	}
 
 	pages := read(t, me, "/opds/books/"+sh.books[0].String()+"/pages", "acquisition")
 	if titles(pages) != "Page 1, Page 2, Page 3" || pages.Total != "3" || links(pages.Links)["up"] != "/opds/series/"+sh.series.String() ||
@@ -191,6 +195,10 @@ func TestPublication(t *testing.T) {
 	}
 	if none := read(t, me, "/opds/books/"+sh.books[1].String()+"/pages", "acquisition"); len(none.Entries) != 0 {
 		t.Errorf("pages of a book that is read as a file: %+v", none)
+	}
+	s.DB.Exec(t, "update book set analyzed = false where id = $1", sh.books[0]) // its file was replaced
+	if _, a = book(); len(a.Entries[0].Links) != 3 {
+		t.Errorf("links of a comic whose pages are not known yet: %+v", a.Entries[0].Links)
 	}
 }
 

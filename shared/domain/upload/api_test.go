@@ -288,7 +288,8 @@ func TestUploadsAreNotTooMany(t *testing.T) {
 	r := newRig(t, config)
 	user := r.User(t, "one", "maintainer")
 	r.exec(`insert into upload (tenant_id, id, library_id, key, size, part_size, overwrite, store_id, expires_at)
-		select $1, gen_random_uuid(), $2, n::text, 1, 1, false, 'x', now() + interval '1 hour' from generate_series(1, 999) n`, r.One, r.library)
+		select $1, gen_random_uuid(), $2, n::text, 1, 1, false, 'x', now() + interval '1 hour' from generate_series(1, 1999) n`, r.One, r.library)
+	r.exec("update upload set completed_at = now() where key::integer > 999") // these do not count
 	answers := make([]int, 2)
 	begin := func(i int) func() {
 		return func() {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +169,29 @@ func TestTrouble(t *testing.T) {
 		t.Errorf("after that: %+v, %v", got, err)
 	}
 	r.is("known", r.known(), "0123")
+}
+
+// A file that was replaced since the last scan, takes too long, or is gone counts as failed, and the run goes on.
+func TestFilesThatFail(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 2)
+	run := func(what string, want digest.Result) {
+		t.Helper()
+		if got, _, err := r.run(t.Context(), nil); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+	testkit.WriteFile(t, r.s3.Dir, "books/0.cbz", []byte("another"))
+	run("replaced", digest.Result{Books: 1, Failed: 1})
+	r.m.Timeout = 100 * time.Millisecond
+	r.s3.Counter.Meddle(func(_ http.ResponseWriter, req *http.Request, _ http.Handler) { <-req.Context().Done() })
+	run("takes too long", digest.Result{Failed: 1})
+	r.m.Timeout = time.Minute
+	r.s3.Counter.Meddle(nil)
+	if err := os.Remove(filepath.Join(r.s3.Dir, "books", "0.cbz")); err != nil {
+		t.Fatal(err)
+	}
+	run("gone", digest.Result{Failed: 1})
 }
 
 // A book whose reading panics does not end the worker, and does not keep the others from their digests.
