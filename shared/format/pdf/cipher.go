@@ -34,7 +34,7 @@ type key struct {
 const padding = "\x28\xbf\x4e\x5e\x4e\x75\x8a\x41\x64\x00\x4e\x56\xff\xfa\x01\x08\x2e\x2e\x00\xb6\xd0\x68\x3e\x80\x2f\x0c\xa9\xfe\x64\x53\x69\x7a"
 
 // unlock sets the key of an encrypted document.
-func (d *Reader) unlock() error {
+func (d *reader) unlock() error {
 	v, err := d.follow(d.head["Encrypt"])
 	if err != nil || v == nil {
 		return err
@@ -49,7 +49,7 @@ func (d *Reader) unlock() error {
 }
 
 // openKey returns the key of a document with an empty user password, from its encryption dictionary (7.6.3.2).
-func (d *Reader) openKey(encrypt dict) (*key, bool) {
+func (d *reader) openKey(encrypt dict) (*key, bool) {
 	get := func(k name) any { return d.value(encrypt[k]) }
 	version, _ := integer(get("V"))
 	k := &key{streams: withRC4, texts: withRC4}
@@ -87,7 +87,7 @@ func (d *Reader) openKey(encrypt dict) (*key, bool) {
 }
 
 // filterOf returns the crypt filter (7.6.5) for streams or texts, or false if it is unknown.
-func (d *Reader) filterOf(encrypt dict, use name) (cipherOf, bool) {
+func (d *reader) filterOf(encrypt dict, use name) (cipherOf, bool) {
 	chosen, ok := d.value(encrypt[use]).(name)
 	if !ok || chosen == "Identity" {
 		return plainText, true
@@ -100,7 +100,7 @@ func (d *Reader) filterOf(encrypt dict, use name) (cipherOf, bool) {
 }
 
 // legacyKey is algorithm 2 for the empty password, for revisions 2 to 4.
-func (d *Reader) legacyKey(encrypt dict, revision int64, length int, owner text) []byte {
+func (d *reader) legacyKey(encrypt dict, revision int64, length int, owner text) []byte {
 	permissions, _ := integer(d.value(encrypt["P"]))
 	b := []byte(padding + owner[:32])
 	b = binary.LittleEndian.AppendUint32(b, uint32(permissions))
@@ -118,7 +118,7 @@ func (d *Reader) legacyKey(encrypt dict, revision int64, length int, owner text)
 }
 
 // opens reports whether a key is right (algorithms 4 to 6).
-func (d *Reader) opens(k []byte, revision int64, user text) bool {
+func (d *reader) opens(k []byte, revision int64, user text) bool {
 	if revision == 2 {
 		return string(rc4Of(k, []byte(padding))) == string(user[:32])
 	}
@@ -134,7 +134,7 @@ func (d *Reader) opens(k []byte, revision int64, user text) bool {
 	return string(out) == string(user[:16])
 }
 
-func (d *Reader) firstID() text {
+func (d *reader) firstID() text {
 	if ids := d.identity(); len(ids) > 0 {
 		return ids[0]
 	}

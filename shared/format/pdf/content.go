@@ -57,7 +57,8 @@ func (p *painter) run(op opcode, operands []any) bool {
 		}
 		p.now, p.kept = p.kept[last], p.kept[:last]
 	case "cm":
-		m, ok := six(operands)
+		var m [6]float64
+		ok := numbers(operands, m[:])
 		p.now.m = multiply(m, p.now.m)
 		return ok
 	case "Do":
@@ -102,16 +103,17 @@ func one[T any](operands []any) (v T, ok bool) {
 	return v, ok
 }
 
-func six(operands []any) (m [6]float64, ok bool) {
-	if len(operands) != len(m) {
-		return m, false
+// numbers stores the operands, which must be as many numbers.
+func numbers(operands []any, into []float64) (ok bool) {
+	if len(operands) != len(into) {
+		return false
 	}
 	for i, v := range operands {
-		if m[i], ok = number(v); !ok {
-			return m, false
+		if into[i], ok = number(v); !ok {
+			return false
 		}
 	}
-	return m, true
+	return true
 }
 
 // multiply returns the product of a and b, which the operator cm uses (8.3.4).
@@ -135,15 +137,9 @@ func (s state) fills(page rectangle) bool {
 }
 
 func (s state) rectangle(operands []any) (rectangle, bool) {
-	if len(operands) != 4 || !s.upright() {
-		return rectangle{}, false
-	}
 	var n [4]float64
-	for i, v := range operands {
-		var ok bool
-		if n[i], ok = number(v); !ok {
-			return rectangle{}, false
-		}
+	if !s.upright() || !numbers(operands, n[:]) {
+		return rectangle{}, false
 	}
 	x, y := n[0]*s.m[0]+s.m[4], n[1]*s.m[3]+s.m[5]
 	w, h := n[2]*s.m[0], n[3]*s.m[3]

@@ -16,12 +16,12 @@ const atOnce = 8
 // Open reads a document of size bytes, and repairs a damaged one if possible. Problems of the document are an
 // *archive.Error; errors of r are passed on.
 func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document, error) {
-	out, err := read(ctx, r, size, lim, (*Reader).readTables)
+	out, err := read(ctx, r, size, lim, (*reader).readTables)
 	var wrong, still *archive.Error
 	if !errors.As(err, &wrong) || wrong.Kind != archive.Corrupt && wrong.Kind != archive.NoPages {
 		return out, err
 	}
-	repaired, failure := read(ctx, r, size, lim, (*Reader).repair)
+	repaired, failure := read(ctx, r, size, lim, (*reader).repair)
 	if errors.As(failure, &still) {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Document
 }
 
 // read reads a document. tables finds its objects.
-func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables func(*Reader) error) (*Document, error) {
+func read(ctx context.Context, r io.ReaderAt, size int64, lim Limits, tables func(*reader) error) (*Document, error) {
 	d, err := newReader(ctx, r, size, lim)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (n node) within() bool {
 }
 
 // leaves walks the page tree (7.7.3) in order. Like viewers, it skips references to an ancestor.
-func (d *Reader) leaves(root any) ([]leaf, error) {
+func (d *reader) leaves(root any) ([]leaf, error) {
 	var out []leaf
 	missing, circle := 0, false
 	stack := []node{{at: root}}

@@ -19,7 +19,7 @@ type Info struct {
 // textBytes limits one text.
 const textBytes = 64 << 10
 
-func (d *Reader) info(catalog dict) Info {
+func (d *reader) info(catalog dict) Info {
 	entries, _ := d.value(d.head["Info"]).(dict)
 	get := func(from dict, key name) string {
 		s, _ := d.value(from[key]).(text)

@@ -41,6 +41,10 @@ func isDelimiter(c byte) bool {
 	return false
 }
 
+// cut reports whether the data ends here, but not the document.
+func (l *lexer) cut() bool { return l.at >= len(l.b) && !l.end }
+
+// more returns why the data ends within an object.
 func (l *lexer) more() error {
 	if l.end {
 		return errSyntax
@@ -95,14 +99,11 @@ func (l *lexer) object(depth int) (any, error) {
 	case isDelimiter(c):
 		return nil, errSyntax
 	}
-	start := l.at
-	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
-		l.at++
+	word, err := l.word()
+	if err != nil {
+		return nil, err
 	}
-	if l.at == len(l.b) && !l.end {
-		return nil, errMore
-	}
-	switch word := string(l.b[start:l.at]); word {
+	switch word {
 	case "true":
 		return true, nil
 	case "false":
@@ -112,6 +113,28 @@ func (l *lexer) object(depth int) (any, error) {
 	default:
 		return opcode(word), nil
 	}
+}
+
+// word returns the bytes up to the next space or delimiter.
+func (l *lexer) word() (string, error) {
+	start := l.at
+	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
+		l.at++
+	}
+	if l.cut() {
+		return "", errMore
+	}
+	return string(l.b[start:l.at]), nil
+}
+
+// integer parses an object that must be an integer.
+func (l *lexer) integer() (int64, error) {
+	v, err := l.object(0)
+	n, ok := integer(v)
+	if err == nil && !ok {
+		err = errSyntax
+	}
+	return n, err
 }
 
 func (l *lexer) name() (any, error) {
@@ -128,7 +151,7 @@ func (l *lexer) name() (any, error) {
 		}
 		out = append(out, c)
 	}
-	if l.at == len(l.b) && !l.end {
+	if l.cut() {
 		return nil, errMore
 	}
 	return name(out), nil
@@ -296,7 +319,7 @@ func (l *lexer) number() (any, error) {
 	}
 	before := l.at
 	l.space()
-	if l.at >= len(l.b) && !l.end {
+	if l.cut() {
 		return nil, errMore
 	}
 	if l.at < len(l.b) && l.b[l.at] >= '0' && l.b[l.at] <= '9' {
@@ -305,7 +328,7 @@ func (l *lexer) number() (any, error) {
 			return nil, err
 		}
 		l.space()
-		if l.at >= len(l.b) && !l.end {
+		if l.cut() {
 			return nil, errMore
 		}
 		if generation, ok := second.(int64); ok && l.at < len(l.b) && l.b[l.at] == 'R' &&
@@ -319,14 +342,10 @@ func (l *lexer) number() (any, error) {
 }
 
 func (l *lexer) plainNumber() (any, error) {
-	start := l.at
-	for l.at < len(l.b) && !isSpace(l.b[l.at]) && !isDelimiter(l.b[l.at]) {
-		l.at++
+	s, err := l.word()
+	if err != nil {
+		return nil, err
 	}
-	if l.at == len(l.b) && !l.end {
-		return nil, errMore
-	}
-	s := string(l.b[start:l.at])
 	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return v, nil
 	}

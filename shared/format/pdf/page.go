@@ -18,7 +18,7 @@ const (
 )
 
 // page checks whether a page is one JPEG image. A page with anything unusual must be drawn.
-func (d *Reader) page(p leaf) Page {
+func (d *reader) page(p leaf) Page {
 	if d.key != nil && d.key.streams != plainText {
 		return Page{}
 	}
@@ -59,7 +59,7 @@ func (d *Reader) page(p leaf) Page {
 
 // plainState reports whether a graphics state (8.4.5) leaves an image unchanged: opaque, not blended, in its own
 // colours. Cairo, Acrobat and InDesign set one before every image.
-func (d *Reader) plainState(v any) bool {
+func (d *reader) plainState(v any) bool {
 	state, ok := d.value(v).(dict)
 	for key, v := range state {
 		v = d.value(v)
@@ -82,7 +82,7 @@ func (d *Reader) plainState(v any) bool {
 
 // annotated reports whether a page has a visible annotation (12.5.2): a stamp, a filled form, a mark. Links and pop-up
 // notes are not visible.
-func (d *Reader) annotated(v any) bool {
+func (d *reader) annotated(v any) bool {
 	list, _ := d.value(v).(array)
 	const most = 64 // annotations that are checked
 	for _, v := range list[:min(len(list), most)] {
@@ -107,7 +107,7 @@ func (p Page) proportional(box rectangle) bool {
 }
 
 // jpeg returns the location of an image that is a JPEG file, if a browser shows it the same way.
-func (d *Reader) jpeg(s stream) Page {
+func (d *reader) jpeg(s stream) Page {
 	filters, params := s.filters(d.value)
 	if s.dict["Subtype"] != name("Image") || len(filters) != 1 || filters[0] != "DCTDecode" && filters[0] != "DCT" || len(params[0]) > 0 {
 		return Page{}
@@ -141,7 +141,7 @@ func (d *Reader) jpeg(s stream) Page {
 }
 
 // ends reports whether a stream ends near there: viewers find the end themselves if the length is wrong.
-func (d *Reader) ends(at int64) bool {
+func (d *reader) ends(at int64) bool {
 	const before, around = 16, 40
 	from := max(at-before, 0)
 	b := make([]byte, min(around, d.size-from))
@@ -183,7 +183,7 @@ func orientation(exif []byte) uint16 {
 }
 
 // plainColours reports whether a colour space is grey or RGB: browsers do not expect others.
-func (d *Reader) plainColours(v any) bool {
+func (d *reader) plainColours(v any) bool {
 	switch c := d.value(v).(type) {
 	case name:
 		return c == "DeviceRGB" || c == "DeviceGray" || c == "RGB" || c == "G"
@@ -206,7 +206,7 @@ func (d *Reader) plainColours(v any) bool {
 // rectangle is a box, with the lower left corner first.
 type rectangle struct{ x0, y0, x1, y1 float64 }
 
-func (d *Reader) box(v any) (r rectangle, ok bool) {
+func (d *reader) box(v any) (r rectangle, ok bool) {
 	a, _ := d.value(v).(array)
 	if len(a) != 4 {
 		return r, false
@@ -242,7 +242,7 @@ func (r rectangle) around(o rectangle) bool {
 }
 
 // contents returns a page's content stream, if it is small.
-func (d *Reader) contents(v any) ([]byte, bool) {
+func (d *reader) contents(v any) ([]byte, bool) {
 	parts := array{v}
 	if list, ok := d.value(v).(array); ok {
 		parts = list

@@ -13,8 +13,8 @@ import (
 	"github.com/longbox/longbox/shared/format/archive"
 )
 
-// Reader finds the objects of a document, until its context ends. It is safe for concurrent use.
-type Reader struct {
+// reader finds the objects of a document, until its context ends. It is safe for concurrent use.
+type reader struct {
 	ctx   context.Context
 	r     io.ReaderAt
 	size  int64
@@ -32,29 +32,33 @@ type Reader struct {
 	broken   map[int64]error // errors of unreadable object streams
 }
 
-// place is the location of an object: an offset, or an index in an object stream.
+// place is the location of an object.
 type place struct {
 	offset int64 // or the number of the object stream
-	index  int32
-	kind   byte // 0: unknown, 1: free, 2: at offset, 3: in a stream
+	kind   placeKind
 }
 
+type placeKind byte
+
 const (
-	unknown byte = iota
-	free
-	direct
-	compressed
+	unknown    placeKind = iota
+	free                 // there is no such object
+	direct               // at offset
+	compressed           // in an object stream
 )
 
 // objectStream is a set of objects that are compressed together (7.5.7).
 type objectStream struct {
 	number int64
 	data   []byte
-	index  [][2]int64 // object numbers and offsets
+	slots  []slot
 }
 
+// slot is the offset of an object in the data of its stream.
+type slot struct{ number, offset int64 }
+
 // bytes returns the memory that it takes.
-func (s objectStream) bytes() int64 { return int64(len(s.data)) + 16*int64(len(s.index)) }
+func (s objectStream) bytes() int64 { return int64(len(s.data)) + 16*int64(len(s.slots)) }
 
 // Multiples of the limit of one stream.
 const (
@@ -64,7 +68,7 @@ const (
 	unpackedStreams = 64
 )
 
-func (d *Reader) readAt(b []byte, off int64) error {
+func (d *reader) readAt(b []byte, off int64) error {
 	n, err := d.r.ReadAt(b, off)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the document: %w", err)
@@ -76,7 +80,7 @@ func (d *Reader) readAt(b []byte, off int64) error {
 }
 
 // parseAt calls parse with the data at off, and again with more data while it returns errMore.
-func (d *Reader) parseAt(off int64, first, most int64, parse func(l *lexer) error) error {
+func (d *reader) parseAt(off int64, first, most int64, parse func(l *lexer) error) error {
 	if off < 0 || off >= d.size {
 		return damaged("an object lies outside the file")
 	}
@@ -104,7 +108,7 @@ const (
 )
 
 // objectAt reads the indirect object at off: its number and value, which may be a stream. Texts are not decrypted.
-func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
+func (d *reader) objectAt(off int64) (at ref, value any, err error) {
 	err = d.parseAt(off, objectBytes, maxObject, func(l *lexer) error {
 		l.refs = false
 		var head [3]any
@@ -151,7 +155,7 @@ func (d *Reader) objectAt(off int64) (at ref, value any, err error) {
 }
 
 // object returns the object with a number, or nil.
-func (d *Reader) object(number int64) (any, error) {
+func (d *reader) object(number int64) (any, error) {
 	if err := d.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -181,19 +185,19 @@ func (d *Reader) object(number int64) (any, error) {
 }
 
 // fromStream returns an object of an object stream.
-func (d *Reader) fromStream(container, number int64) (any, error) {
+func (d *reader) fromStream(container, number int64) (any, error) {
 	s, err := d.objectStream(container)
 	if err != nil {
 		return nil, err
 	}
-	for _, at := range s.index {
-		if at[0] != number {
+	for _, at := range s.slots {
+		if at.number != number {
 			continue
 		}
-		if at[1] < 0 || at[1] > int64(len(s.data)) {
+		if at.offset < 0 || at.offset > int64(len(s.data)) {
 			break
 		}
-		l := &lexer{b: s.data[at[1]:], refs: true, end: true}
+		l := &lexer{b: s.data[at.offset:], refs: true, end: true}
 		v, err := l.object(0)
 		if err != nil {
 			return nil, damaged("object %d", number)
@@ -204,7 +208,7 @@ func (d *Reader) fromStream(container, number int64) (any, error) {
 }
 
 // objectStream returns an object stream, from the cache or the file.
-func (d *Reader) objectStream(number int64) (objectStream, error) {
+func (d *reader) objectStream(number int64) (objectStream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, s := range d.packed {
@@ -244,7 +248,7 @@ func (d *Reader) objectStream(number int64) (objectStream, error) {
 	return out, nil
 }
 
-func (d *Reader) readObjectStream(number int64) (objectStream, error) {
+func (d *reader) readObjectStream(number int64) (objectStream, error) {
 	if number < 0 || number >= int64(len(d.xref)) || d.xref[number].kind != direct {
 		return objectStream{}, damaged("there is no object stream %d", number)
 	}
@@ -265,24 +269,22 @@ func (d *Reader) readObjectStream(number int64) (objectStream, error) {
 	if n < 0 || n > int64(d.lim.Objects) || n > int64(len(data)) || first < 0 || first > int64(len(data)) {
 		return objectStream{}, damaged("object stream %d", number)
 	}
-	out := objectStream{number: number, data: data, index: make([][2]int64, 0, n)}
+	out := objectStream{number: number, data: data, slots: make([]slot, 0, n)}
 	l := &lexer{b: data[:first], end: true}
 	for range n {
-		a, err1 := l.object(0)
-		b, err2 := l.object(0)
-		object, ok1 := integer(a)
-		at, ok2 := integer(b)
-		if err1 != nil || err2 != nil || !ok1 || !ok2 {
+		number, err1 := l.integer()
+		offset, err2 := l.integer()
+		if err1 != nil || err2 != nil {
 			break
 		}
-		out.index = append(out.index, [2]int64{object, at + first})
+		out.slots = append(out.slots, slot{number, offset + first})
 	}
 	return out, nil
 }
 
 // value follows references. A missing object is null (7.3.10). An error of the source shows up as a page that must be
 // drawn, or in the next read.
-func (d *Reader) value(v any) any {
+func (d *reader) value(v any) any {
 	out, err := d.follow(v)
 	if err != nil {
 		return nil
@@ -292,7 +294,7 @@ func (d *Reader) value(v any) any {
 
 // directly is value for the attributes of an object stream, which must not be in an object stream (7.5.7): otherwise
 // reading one would require reading another.
-func (d *Reader) directly(v any) any {
+func (d *reader) directly(v any) any {
 	r, ok := v.(ref)
 	if !ok {
 		return v
@@ -307,7 +309,7 @@ func (d *Reader) directly(v any) any {
 	return out
 }
 
-func (d *Reader) follow(v any) (any, error) {
+func (d *reader) follow(v any) (any, error) {
 	for range 8 {
 		r, ok := v.(ref)
 		if !ok {
@@ -322,15 +324,15 @@ func (d *Reader) follow(v any) (any, error) {
 }
 
 // asProblem describes an unsupported filter for the owner.
-func (d *Reader) asProblem(err error) error {
+func (d *reader) asProblem(err error) error {
 	if errors.Is(err, errFilter) {
 		return archive.Errorf(archive.Unsupported, "the structure of the PDF document is compressed in an unsupported way (%v): save it again with another program", err)
 	}
 	return err
 }
 
-func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*Reader, error) {
-	d := &Reader{ctx: ctx, r: r, size: size, lim: lim.withDefaults()}
+func newReader(ctx context.Context, r io.ReaderAt, size int64, lim Limits) (*reader, error) {
+	d := &reader{ctx: ctx, r: r, size: size, lim: lim.withDefaults()}
 	head := make([]byte, min(size, headBytes))
 	if err := d.readAt(head, 0); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type marks struct {
 type mark struct{ offset, number int64 }
 
 // repair rebuilds the table from the objects themselves.
-func (d *Reader) repair() error {
+func (d *reader) repair() error {
 	if d.size > d.lim.RepairBytes {
 		return archive.Errorf(archive.TooLarge, "the PDF document is damaged and has %d bytes; the limit for a repair is %d", d.size, d.lim.RepairBytes)
 	}
@@ -50,7 +50,7 @@ func (d *Reader) repair() error {
 }
 
 // search reads the whole document.
-func (d *Reader) search() (*marks, error) {
+func (d *reader) search() (*marks, error) {
 	const longest = 64 // bytes of a mark: the end of a chunk is searched again with the next one
 	m := &marks{}
 	buffer := make([]byte, longest+chunkBytes)
@@ -140,7 +140,7 @@ func (m *marks) holder(offset int64) (number int64, ok bool) {
 
 // look returns the object that contains an offset, and its number; nil if it is unreadable. Errors are those of the
 // source.
-func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
+func (d *reader) look(m *marks, offset int64) (number int64, v any, err error) {
 	number, ok := m.holder(offset)
 	if !ok {
 		return 0, nil, nil
@@ -154,7 +154,7 @@ func (d *Reader) look(m *marks, offset int64) (number int64, v any, err error) {
 
 // findTrailer takes the last trailer that names a catalog: one of a table, one of a cross-reference stream, or one made
 // from the catalog.
-func (d *Reader) findTrailer(m *marks) error {
+func (d *reader) findTrailer(m *marks) error {
 	for _, at := range slices.Backward(m.trailers) {
 		if err := d.ctx.Err(); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (d *Reader) findTrailer(m *marks) error {
 }
 
 // openStreams adds the objects of object streams, unless the file has newer ones after the stream.
-func (d *Reader) openStreams(m *marks) error {
+func (d *reader) openStreams(m *marks) error {
 	last := map[int64]int64{} // mark of each stream: there may be many in one
 	for _, at := range m.streams {
 		if number, ok := m.holder(at); ok {
@@ -221,18 +221,18 @@ func (d *Reader) openStreams(m *marks) error {
 			return err
 		}
 		highest := int64(-1)
-		for _, o := range s.index {
-			highest = max(highest, o[0])
+		for _, o := range s.slots {
+			highest = max(highest, o.number)
 		}
 		if err := d.room(0, highest+1); err != nil {
 			return err
 		}
-		for i, o := range s.index {
-			if o[0] < 0 {
+		for _, o := range s.slots {
+			if o.number < 0 {
 				continue
 			}
-			if p := d.xref[o[0]]; p.kind != direct || p.offset+d.shift < at {
-				d.xref[o[0]] = place{offset: number, index: int32(i), kind: compressed}
+			if p := d.xref[o.number]; p.kind != direct || p.offset+d.shift < at {
+				d.xref[o.number] = place{offset: number, kind: compressed}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/longbox/longbox/shared/format/archive"
 )
@@ -19,7 +20,7 @@ type stream struct {
 }
 
 // content returns the plain bytes of a structural stream, at most limit. value resolves references of its dictionary.
-func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, error) {
+func (d *reader) content(s stream, limit int64, value func(any) any) ([]byte, error) {
 	filters, params := s.filters(value)
 	const maxFilters = 4
 	if len(filters) > maxFilters {
@@ -45,11 +46,8 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 				return nil, err
 			}
 		case "ASCIIHexDecode", "AHx":
-			l := &lexer{b: append(append([]byte("<"), bytes.TrimSuffix(bytes.TrimSpace(raw), []byte(">"))...), '>'), end: true}
-			v, err := l.hex()
-			if err != nil {
-				return nil, damaged("a stream has invalid hexadecimal digits")
-			}
+			l := &lexer{b: slices.Concat([]byte("<"), raw, []byte(">"))}
+			v, _ := l.hex() // it ends at the first >
 			raw = []byte(v.(text))
 		case "ASCII85Decode", "A85":
 			if raw, err = base85(raw, limit); err != nil {
@@ -64,7 +62,7 @@ func (d *Reader) content(s stream, limit int64, value func(any) any) ([]byte, er
 
 // raw returns the stored bytes of a stream, at most limit. If its length is missing or wrong, the stream ends before
 // the keyword, as in viewers.
-func (d *Reader) raw(s stream, length any, limit int64) ([]byte, error) {
+func (d *reader) raw(s stream, length any, limit int64) ([]byte, error) {
 	const ahead = 16 // bytes in which the keyword must start
 	rest := d.size - s.offset
 	n, ok := integer(length)

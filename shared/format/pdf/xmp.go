@@ -7,7 +7,7 @@ import (
 )
 
 // describe fills empty fields from the metadata stream (14.3.2): PDF 2.0 deprecates the information dictionary.
-func (d *Reader) describe(i *Info, catalog dict) {
+func (d *reader) describe(i *Info, catalog dict) {
 	s, ok := d.value(catalog["Metadata"]).(stream)
 	if !ok || i.Title != "" && i.Author != "" {
 		return

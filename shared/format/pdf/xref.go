@@ -18,22 +18,21 @@ const (
 )
 
 // readTables reads the cross-reference tables, the newest first (7.5.4, 7.5.8), and the key of encrypted data.
-func (d *Reader) readTables() error {
+func (d *reader) readTables() error {
 	if err := d.readChain(); err != nil {
 		return err
 	}
 	return d.unlock()
 }
 
-func (d *Reader) readChain() error {
+func (d *reader) readChain() error {
 	last, err := d.lastWords()
 	if err != nil {
 		return err
 	}
 	l := &lexer{b: last, end: true}
-	v, err := l.object(0)
-	next, ok := integer(v)
-	if err != nil || !ok {
+	next, err := l.integer()
+	if err != nil {
 		return damaged("it does not say where its cross-reference table is")
 	}
 	seen := map[int64]bool{}
@@ -58,16 +57,18 @@ func (d *Reader) readChain() error {
 				return err
 			}
 		}
-		if next, ok = integer(trailer["Prev"]); !ok {
+		previous, ok := integer(trailer["Prev"])
+		if !ok {
 			return nil
 		}
+		next = previous
 	}
 	return damaged("it has more than %d updates", maxUpdates)
 }
 
 // readHidden reads the cross-reference stream beside a table. It lists objects that are hidden from older programs, so
 // the table reports them as free (7.5.8.4).
-func (d *Reader) readHidden(off int64) error {
+func (d *reader) readHidden(off int64) error {
 	for _, n := range d.freed {
 		d.xref[n] = place{}
 	}
@@ -79,7 +80,7 @@ func (d *Reader) readHidden(off int64) error {
 }
 
 // lastWords returns what follows the last startxref. Objects after it belong to an interrupted update.
-func (d *Reader) lastWords() ([]byte, error) {
+func (d *reader) lastWords() ([]byte, error) {
 	for _, n := range []int64{tailBytes, longTail} {
 		tail := make([]byte, min(d.size, n))
 		if err := d.readAt(tail, d.size-int64(len(tail))); err != nil {
@@ -97,7 +98,7 @@ func (d *Reader) lastWords() ([]byte, error) {
 }
 
 // readTable reads one table or cross-reference stream and returns its trailer.
-func (d *Reader) readTable(off int64) (trailer dict, err error) {
+func (d *reader) readTable(off int64) (trailer dict, err error) {
 	var isTable bool
 	if err := d.parseAt(off, 64, 4096, func(l *lexer) error {
 		v, err := l.object(0)
@@ -111,45 +112,48 @@ func (d *Reader) readTable(off int64) (trailer dict, err error) {
 	}
 	most := int64(d.lim.Objects)*entryBytes + tableBytes
 	err = d.parseAt(off, tableBytes, most, func(l *lexer) error {
-		l.refs = false
-		if _, err := l.object(0); err != nil {
-			return err
-		}
-		for {
-			v, err := l.object(0)
-			if err != nil {
-				return err
-			}
-			if v == opcode("trailer") {
-				l.refs = true
-				t, err := l.object(0)
-				if err != nil {
-					return err
-				}
-				var ok bool
-				if trailer, ok = t.(dict); !ok {
-					return errSyntax
-				}
-				return nil
-			}
-			c, err := l.object(0)
-			if err != nil {
-				return err
-			}
-			start, ok1 := integer(v)
-			count, ok2 := integer(c)
-			if !ok1 || !ok2 {
-				return errSyntax
-			}
-			if err := d.readSection(l, start, count); err != nil {
-				return err
-			}
-		}
+		trailer, err = d.parseTable(l)
+		return err
 	})
 	return trailer, err
 }
 
-func (d *Reader) readSection(l *lexer, start, count int64) error {
+// parseTable parses a table, from the word xref to the trailer.
+func (d *reader) parseTable(l *lexer) (dict, error) {
+	l.refs = false
+	if _, err := l.object(0); err != nil {
+		return nil, err
+	}
+	for {
+		v, err := l.object(0)
+		if err != nil {
+			return nil, err
+		}
+		if v == opcode("trailer") {
+			break
+		}
+		start, ok := integer(v)
+		if !ok {
+			return nil, errSyntax
+		}
+		count, err := l.integer()
+		if err != nil {
+			return nil, err
+		}
+		if err := d.readSection(l, start, count); err != nil {
+			return nil, err
+		}
+	}
+	l.refs = true
+	v, err := l.object(0)
+	trailer, ok := v.(dict)
+	if err == nil && !ok {
+		err = errSyntax
+	}
+	return trailer, err
+}
+
+func (d *reader) readSection(l *lexer, start, count int64) error {
 	if err := d.room(start, count); err != nil {
 		return err
 	}
@@ -157,7 +161,7 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 		return errMore
 	}
 	for i := start; i < start+count; i++ {
-		a, err := l.object(0)
+		off, err := l.integer()
 		if err != nil {
 			return err
 		}
@@ -168,10 +172,6 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 		k, err := l.object(0)
 		if err != nil {
 			return err
-		}
-		off, ok := integer(a)
-		if !ok {
-			return errSyntax
 		}
 		if i == 1 && start == 1 && generation == int64(65535) && k == opcode("f") {
 			start, i = 0, 0 // only object 0 is free like this (7.5.4): some programs count from 1
@@ -192,7 +192,7 @@ func (d *Reader) readSection(l *lexer, start, count int64) error {
 }
 
 // room enlarges the table, within the limit.
-func (d *Reader) room(start, count int64) error {
+func (d *reader) room(start, count int64) error {
 	limit := int64(d.lim.Objects)
 	if start < 0 || count < 0 || start > limit || count > limit-start {
 		return archive.Errorf(archive.TooLarge, "the PDF document has %d objects, the limit is %d", start+count, limit)
@@ -206,14 +206,14 @@ func (d *Reader) room(start, count int64) error {
 }
 
 // set adds a place, unless a newer table had one.
-func (d *Reader) set(number int64, p place) {
+func (d *reader) set(number int64, p place) {
 	if d.xref[number].kind == unknown {
 		d.xref[number] = p
 	}
 }
 
 // readStream reads a cross-reference stream.
-func (d *Reader) readStream(off int64) (dict, error) {
+func (d *reader) readStream(off int64) (dict, error) {
 	_, v, err := d.objectAt(off)
 	if err != nil {
 		return nil, err
@@ -226,22 +226,11 @@ func (d *Reader) readStream(off int64) (dict, error) {
 	if err != nil {
 		return nil, d.asProblem(err)
 	}
-	var widths [3]int
-	w, _ := s.dict["W"].(array)
-	for i := range widths {
-		if i >= len(w) {
-			return nil, damaged("a cross-reference stream has no widths")
-		}
-		n, ok := integer(w[i])
-		if !ok || n < 0 || n > 8 {
-			return nil, damaged("a cross-reference stream has a width of %v", w[i])
-		}
-		widths[i] = int(n)
+	widths, err := rowWidths(s.dict["W"])
+	if err != nil {
+		return nil, err
 	}
 	row := widths[0] + widths[1] + widths[2]
-	if row == 0 {
-		return nil, damaged("a cross-reference stream has no widths")
-	}
 	index, _ := s.dict["Index"].(array)
 	if len(index) == 0 {
 		index = array{int64(0), s.dict["Size"]}
@@ -257,23 +246,47 @@ func (d *Reader) readStream(off int64) (dict, error) {
 			return nil, err
 		}
 		for i := start; i < start+count; i++ {
-			kind := uint64(1)
-			if widths[0] > 0 {
-				kind = bigEndian(data[:widths[0]])
-			}
-			second, third := bigEndian(data[widths[0]:widths[0]+widths[1]]), bigEndian(data[widths[0]+widths[1]:row])
+			d.setRow(i, data, widths)
 			data = data[row:]
-			switch kind {
-			case 0:
-				d.set(i, place{kind: free})
-			case 1:
-				d.set(i, place{offset: int64(second & (1<<62 - 1)), kind: direct})
-			case 2:
-				d.set(i, place{offset: int64(second & (1<<62 - 1)), index: int32(third), kind: compressed})
-			}
 		}
 	}
 	return s.dict, nil
+}
+
+// rowWidths returns the widths in bytes of the three fields of a row; one of them is not 0.
+func rowWidths(v any) (widths [3]int, err error) {
+	w, _ := v.(array)
+	if len(w) < len(widths) {
+		return widths, damaged("a cross-reference stream has no widths")
+	}
+	for i := range widths {
+		n, ok := integer(w[i])
+		if !ok || n < 0 || n > 8 {
+			return widths, damaged("a cross-reference stream has a width of %v", w[i])
+		}
+		widths[i] = int(n)
+	}
+	if widths == [3]int{} {
+		return widths, damaged("a cross-reference stream has no widths")
+	}
+	return widths, nil
+}
+
+// setRow adds the place in a row of a cross-reference stream (7.5.8.3). Its third field is not needed.
+func (d *reader) setRow(number int64, row []byte, widths [3]int) {
+	kind := uint64(1)
+	if widths[0] > 0 {
+		kind = bigEndian(row[:widths[0]])
+	}
+	at := int64(bigEndian(row[widths[0]:widths[0]+widths[1]]) & (1<<62 - 1))
+	switch kind {
+	case 0:
+		d.set(number, place{kind: free})
+	case 1:
+		d.set(number, place{offset: at, kind: direct})
+	case 2:
+		d.set(number, place{offset: at, kind: compressed})
+	}
 }
 
 func bigEndian(b []byte) (v uint64) {
@@ -285,7 +298,7 @@ func bigEndian(b []byte) (v uint64) {
 
 // fingerprint identifies the content, of which analysis reads little, by the places of all objects, the document's
 // identifiers and its size.
-func (d *Reader) fingerprint() string {
+func (d *reader) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "pdf %d %q\n", d.size, d.identity())
 	for i, p := range d.xref {
@@ -294,7 +307,7 @@ func (d *Reader) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (d *Reader) identity() []text {
+func (d *reader) identity() []text {
 	ids, _ := d.value(d.head["ID"]).(array)
 	var out []text
 	for _, id := range ids[:min(len(ids), 2)] {
