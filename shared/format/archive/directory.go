@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,15 +161,9 @@ func extents(entries []Entry, directory int64) error {
 	for i := range order {
 		order[i] = i
 	}
-	byOffset := func(a, b int) int {
-		if d := entries[a].Offset - entries[b].Offset; d != 0 {
-			return int(max(-1, min(1, d)))
-		}
-		return a - b
-	}
-	if !slices.IsSortedFunc(order, byOffset) {
-		slices.SortFunc(order, byOffset)
-	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(entries[a].Offset, entries[b].Offset), a-b)
+	})
 	for i, n := range order {
 		e := &entries[n]
 		next := directory

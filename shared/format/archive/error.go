@@ -28,14 +28,6 @@ func (e *Error) Error() string { return e.Msg }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Undrawn means that a page was not drawn for a reason outside its file: lack of time, or a failure of the renderer.
-type Undrawn struct{ Err error }
-
-func (e *Undrawn) Error() string { return "the page was not drawn: " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *Undrawn) Unwrap() error { return e.Err }
-
 // Is makes errors.Is(err, &Error{Kind: k}) true for every error of kind k.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
@@ -50,3 +42,11 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 func tooLarge(what string, value, limit any) *Error {
 	return Errorf(TooLarge, "%s: %v, the limit is %v", what, value, limit)
 }
+
+// Undrawn means that a page was not drawn for a reason outside its file: lack of time, or a failure of the renderer.
+type Undrawn struct{ Err error }
+
+func (e *Undrawn) Error() string { return "the page was not drawn: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Undrawn) Unwrap() error { return e.Err }

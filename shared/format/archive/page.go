@@ -44,13 +44,10 @@ func CheckPages(pages []Entry) error {
 // Pages. Without pages all files count, for text books.
 func Fingerprint(entries []Entry) string {
 	if pages := Pages(entries); len(pages) > 0 {
-		return fingerprint(pages)
+		return OrderedFingerprint(pages)
 	}
 	return ContentFingerprint(entries)
 }
-
-// OrderedFingerprint is Fingerprint for pages in their order, whatever their names.
-func OrderedFingerprint(pages []Entry) string { return fingerprint(pages) }
 
 // ContentFingerprint is Fingerprint over all files instead of the pages. It distinguishes text books that share a cover
 // or a publisher's logo.
@@ -62,10 +59,11 @@ func ContentFingerprint(entries []Entry) string {
 		}
 	}
 	slices.SortStableFunc(files, func(a, b Entry) int { return naming.ComparePath(a.Name, b.Name) })
-	return fingerprint(files)
+	return OrderedFingerprint(files)
 }
 
-func fingerprint(entries []Entry) string {
+// OrderedFingerprint is Fingerprint for entries in their order, whatever their names.
+func OrderedFingerprint(entries []Entry) string {
 	hash := sha256.New()
 	var b [12]byte
 	for _, e := range entries {
@@ -76,8 +74,7 @@ func fingerprint(entries []Entry) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// IsImage reports whether a name has the extension of an image that can be a
-// page.
+// IsImage reports whether a name has the extension of an image that can be a page.
 func IsImage(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".avif", ".jxl",

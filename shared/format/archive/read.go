@@ -183,7 +183,8 @@ func (x *exactCopier) WriteTo(w io.Writer) (int64, error) {
 	return n, err
 }
 
-// framed is a gzip file around an entry that can be passed on.
+// framed is a gzip file around an entry that can be passed on: io.MultiReader, whose WriteTo would allocate a buffer of
+// 32 KB for each page that needs none.
 type framed struct {
 	parts [3]io.Reader // header, entry, trailer
 	at    int

@@ -51,7 +51,7 @@ func newBook(dir *archive.Directory, read func(archive.Entry) ([]byte, error), l
 func (b *book) open() error {
 	at := b.find("META-INF/container.xml")
 	if at < 0 {
-		return &archive.Error{Kind: NoPackage, Msg: "the file is not an EPUB: META-INF/container.xml is missing"}
+		return archive.Errorf(NoPackage, "the file is not an EPUB: META-INF/container.xml is missing")
 	}
 	container, err := b.parse(b.dir.Entries[at], xmllimit.Doctype)
 	if err != nil {
@@ -69,11 +69,11 @@ func (b *book) open() error {
 		}
 	}
 	if first == "" {
-		return &archive.Error{Kind: NoPackage, Msg: "META-INF/container.xml names no package document (OPF)"}
+		return archive.Errorf(NoPackage, "META-INF/container.xml names no package document (OPF)")
 	}
 	b.opfPath = resolve("", first)
 	if at = b.find(b.opfPath); at < 0 {
-		return &archive.Error{Kind: NoPackage, Msg: fmt.Sprintf("the package document %.200q that META-INF/container.xml names is missing", b.opfPath)}
+		return archive.Errorf(NoPackage, "the package document %.200q that META-INF/container.xml names is missing", b.opfPath)
 	}
 	b.opf, err = b.parse(b.dir.Entries[at], xmllimit.Doctype)
 	if err != nil {
@@ -84,22 +84,24 @@ func (b *book) open() error {
 }
 
 // licences are the files of DRM schemes: those of Adobe, Apple and Readium. A book with obfuscated fonts only has none.
-var licences = map[string]string{"META-INF/rights.xml": "Adobe", "META-INF/sinf.xml": "Apple", "META-INF/license.lcpl": "Readium"}
+var licences = []struct{ name, of string }{
+	{"META-INF/rights.xml", "Adobe"}, {"META-INF/sinf.xml", "Apple"}, {"META-INF/license.lcpl", "Readium"},
+}
 
 func (b *book) noteProtection() {
 	if b.find("META-INF/encryption.xml") < 0 {
 		return
 	}
-	for name, of := range licences {
-		if b.find(name) >= 0 {
-			b.warn("the book is protected by the DRM of %s: only apps with its licence can open it, and its cover may not be shown", of)
+	for _, l := range licences {
+		if b.find(l.name) >= 0 {
+			b.warn("the book is protected by the DRM of %s: only apps with its licence can open it, and its cover may not be shown", l.of)
 		}
 	}
 }
 
 func (b *book) checkPackage() error {
 	if b.opf.Name != "package" {
-		return &archive.Error{Kind: archive.Corrupt, Msg: fmt.Sprintf("the root element of %s is %.40q, not package", b.opfPath, b.opf.Name)}
+		return archive.Errorf(archive.Corrupt, "the root element of %s is %.40q, not package", b.opfPath, b.opf.Name)
 	}
 	b.pub.Version = b.opf.Attr("version")
 	return nil
@@ -108,7 +110,7 @@ func (b *book) checkPackage() error {
 // parse reads a required document. One that is malformed near its end is used up to there.
 func (b *book) parse(e archive.Entry, mode xmllimit.Mode) (*xmllimit.Node, error) {
 	if e.Size > b.lim.XML.Bytes {
-		return nil, &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("bytes in %s: %d, the limit XML_MAX_BYTES is %d", e.Name, e.Size, b.lim.XML.Bytes)}
+		return nil, archive.Errorf(archive.TooLarge, "bytes in %s: %d, the limit XML_MAX_BYTES is %d", e.Name, e.Size, b.lim.XML.Bytes)
 	}
 	raw, err := b.read(e)
 	if err != nil {

@@ -103,13 +103,13 @@ func (b *book) navList(n *xmllimit.Node, base string, left *int) (out []Place) {
 	if list == nil {
 		return nil
 	}
-	for _, line := range elements(list) {
+	for _, line := range list.Children {
 		if !strings.EqualFold(line.Name, "li") || *left == 0 {
 			continue
 		}
 		*left--
 		var p Place
-		for _, c := range elements(line) {
+		for _, c := range line.Children {
 			if name := strings.ToLower(c.Name); p.Title == "" && p.Name == "" && (name == "a" || name == "span") {
 				p = b.place(c, base, c.Attr("href"))
 			}
@@ -152,7 +152,7 @@ func (b *book) readNCX(c *Contents) error {
 }
 
 func (b *book) ncxList(n *xmllimit.Node, name, base string, left *int) (out []Place) {
-	for _, point := range elements(n) {
+	for _, point := range n.Children {
 		if point.Name != name || *left == 0 {
 			continue
 		}
@@ -176,7 +176,7 @@ func (b *book) guide() (out []Place) {
 	if guide == nil {
 		return nil
 	}
-	for _, n := range elements(guide) {
+	for _, n := range guide.Children {
 		if n.Name != "reference" || len(out) == b.lim.Items {
 			continue
 		}

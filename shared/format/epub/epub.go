@@ -120,7 +120,7 @@ func Open(dir *archive.Directory, read func(archive.Entry) ([]byte, error), lim 
 		return nil, err
 	}
 	if b.readSpine(); b.pub.SpineCount == 0 {
-		return nil, &archive.Error{Kind: archive.NoPages, Msg: b.opfPath + ": no spine, or an empty one: there is nothing to read; get a complete copy"}
+		return nil, archive.Errorf(archive.NoPages, "%s: no spine, or an empty one: there is nothing to read; get a complete copy", b.opfPath)
 	}
 	if err := b.findPages(); err != nil {
 		return nil, err

@@ -71,23 +71,18 @@ func (b *book) metadata() []*xmllimit.Node {
 		return nil
 	}
 	for _, n := range meta.Children {
-		switch {
-		case n.Name == "":
-		case n.Name == "dc-metadata" || n.Name == "x-metadata":
-			nodes = append(nodes, elements(n)...)
-		default:
+		if n.Name == "dc-metadata" || n.Name == "x-metadata" {
+			nodes = append(nodes, n.Children...)
+		} else {
 			nodes = append(nodes, n)
 		}
 	}
+	nodes = slices.DeleteFunc(nodes, func(n *xmllimit.Node) bool { return n.Name == "" }) // text
 	if len(nodes) > b.lim.Items {
 		b.warn("%s: %d metadata elements, the limit is %d", b.opfPath, len(nodes), b.lim.Items)
 		nodes = nodes[:b.lim.Items]
 	}
 	return nodes
-}
-
-func elements(n *xmllimit.Node) []*xmllimit.Node {
-	return slices.DeleteFunc(slices.Clone(n.Children), func(c *xmllimit.Node) bool { return c.Name == "" })
 }
 
 // text returns the content of an element with single spaces.
@@ -103,8 +98,7 @@ func (b *book) clip(n *xmllimit.Node, s string) string {
 	return strings.Clone(cut.Bytes(s, b.lim.TextBytes)) // the rest is not kept in memory
 }
 
-// refinement is a property of an element that meta elements give a value
-// (EPUB 3.3, section 5.5.6).
+// refinement is a property of an element that meta elements give a value (EPUB 3.3, section 5.5.6).
 type refinement struct {
 	of       *xmllimit.Node
 	property string

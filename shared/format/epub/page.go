@@ -1,6 +1,7 @@
 package epub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,7 +52,7 @@ func (b *book) findPages() error {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(x, y int) int {
-		return int(max(-1, min(1, items[y].Entry.Size-items[x].Entry.Size)))
+		return cmp.Compare(items[y].Entry.Size, items[x].Entry.Size)
 	})
 	images := make([]int, len(items)) // entry + 1
 	blank := 0

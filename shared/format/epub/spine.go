@@ -1,7 +1,6 @@
 package epub
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,14 +16,14 @@ const (
 func (b *book) readManifest() error {
 	manifest := b.opf.Child("manifest")
 	if manifest == nil {
-		return &archive.Error{Kind: archive.Corrupt, Msg: b.opfPath + ": no manifest"}
+		return archive.Errorf(archive.Corrupt, "%s: no manifest", b.opfPath)
 	}
-	for _, n := range elements(manifest) {
+	for _, n := range manifest.Children {
 		if n.Name != "item" {
 			continue
 		}
 		if len(b.order) == b.lim.Items {
-			return &archive.Error{Kind: archive.TooLarge, Msg: fmt.Sprintf("items in the manifest of %s: more than the limit of %d", b.opfPath, b.lim.Items)}
+			return archive.Errorf(archive.TooLarge, "items in the manifest of %s: more than the limit of %d", b.opfPath, b.lim.Items)
 		}
 		it := &item{
 			id:         n.Attr("id"),
@@ -68,7 +67,7 @@ func (b *book) readSpine() {
 	case "ltr", "rtl":
 		b.pub.Direction = d
 	}
-	for _, n := range elements(spine) {
+	for _, n := range spine.Children {
 		if n.Name != "itemref" || b.pub.SpineCount == b.lim.Items {
 			continue
 		}
@@ -102,7 +101,7 @@ func Documents(dir *archive.Directory, read func(archive.Entry) ([]byte, error),
 	var names []string
 	size := 0
 	if spine := b.opf.Child("spine"); spine != nil {
-		for _, n := range elements(spine) {
+		for _, n := range spine.Children {
 			if it := b.items[n.Attr("idref")]; n.Name == "itemref" && it != nil && len(names) < b.lim.Items {
 				if size += len(it.name); size > maxNames {
 					return nil, archive.Errorf(archive.TooLarge, "the names of the documents in %s have more bytes than the limit of %d", b.opfPath, maxNames)
