@@ -60,7 +60,7 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 		return nil, err
 	}
 	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, maxPages)
-	if blob.Failed(err) && !at.top { // the folders above it were listed
+	if blob.InternalError(err) && !at.top { // the folders above it were listed
 		e := fault.Invalid("path", "cannot be listed: check that Longbox may read the folder")
 		e.Err = err
 		return nil, e

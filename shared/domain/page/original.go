@@ -272,12 +272,11 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 		return Undrawn(err)
 	}
 	what := "The library's storage is not reachable at the moment; try again shortly"
-	var answer *blob.StatusError
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book exists but cannot be opened: check its permissions"
 	// A gateway over folders answers like this.
-	case errors.As(err, &answer) && answer.Status == http.StatusInternalServerError && i.PackKey == nil && s.root(r.Context(), i) == there:
+	case blob.InternalError(err) && i.PackKey == nil && s.root(r.Context(), i) == there:
 		what = "The file of this book cannot be opened, although its library can: check the permissions of the file's folder"
 	}
 	return fault.Wrap(err, fault.Unavailable, "%s", what).After(retryAfter)

@@ -222,7 +222,7 @@ func (u *Uploader) whole(ctx context.Context, r *row, mediaType string) (Address
 		a.Headers["If-None-Match"] = "*"
 		header.Set("If-None-Match", "*")
 	}
-	url, err := u.Store.Presign(ctx, blob.Upload{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: r.Size, Header: header}, u.Config.Life)
+	url, err := u.Store.Presign(ctx, blob.PutRequest{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: r.Size, Header: header}, u.Config.Life)
 	a.URL = &url
 	return a, err
 }

@@ -142,7 +142,7 @@ func (u *Uploader) sign(ctx context.Context, r *row, have map[int]blob.Part) (Ad
 		if _, there := have[n]; there {
 			continue
 		}
-		address, err := u.Store.Presign(ctx, blob.Upload{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: size, Part: n, ID: r.StoreID}, u.Config.Life)
+		address, err := u.Store.Presign(ctx, blob.PutRequest{Bucket: r.Bucket, Key: r.Prefix + r.Key, Size: size, Part: n, ID: r.StoreID}, u.Config.Life)
 		if err != nil {
 			return a, err
 		}

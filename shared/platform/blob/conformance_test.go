@@ -66,7 +66,7 @@ func (x *target) put(key string, data string) blob.Object {
 }
 
 // send uses a URL from Presign.
-func (x *target) send(u blob.Upload, life time.Duration, body string, change func(*http.Request)) int {
+func (x *target) send(u blob.PutRequest, life time.Duration, body string, change func(*http.Request)) int {
 	x.Helper()
 	address, err := x.store.Presign(x.Context(), u, life)
 	if err != nil {
@@ -161,7 +161,7 @@ func TestConformance(t *testing.T) {
 		}
 	})
 	run("presigned PUT", func(x *target) {
-		u := blob.Upload{Bucket: x.bucket, Key: "up/日本 #1 + 100%.cbz", Size: 3, Header: http.Header{"Content-Type": {"application/zip"}}}
+		u := blob.PutRequest{Bucket: x.bucket, Key: "up/日本 #1 + 100%.cbz", Size: 3, Header: http.Header{"Content-Type": {"application/zip"}}}
 		if status := x.send(u, time.Minute, "abc", nil); status != 200 {
 			x.Fatalf("status %d", status)
 		}
@@ -177,7 +177,7 @@ func TestConformance(t *testing.T) {
 		x.refused(func(r *http.Request) { r.URL.Path += "x"; r.URL.RawPath = "" }, "abc")
 	})
 	run("presigned PUT: refused when expired", func(x *target) {
-		u := blob.Upload{Bucket: x.bucket, Key: "late", Size: 3}
+		u := blob.PutRequest{Bucket: x.bucket, Key: "late", Size: 3}
 		// The address must expire in the meantime.
 		if status := x.send(u, time.Second, "abc", func(*http.Request) { <-time.After(2500 * time.Millisecond) }); status != 403 {
 			x.Errorf("status %d", status)
@@ -185,7 +185,7 @@ func TestConformance(t *testing.T) {
 	})
 	run("conditional PUT", func(x *target) {
 		x.put("once", "first")
-		u := blob.Upload{Bucket: x.bucket, Key: "once", Size: 3, Header: http.Header{"If-None-Match": {"*"}}}
+		u := blob.PutRequest{Bucket: x.bucket, Key: "once", Size: 3, Header: http.Header{"If-None-Match": {"*"}}}
 		if status := x.send(u, time.Minute, "abc", nil); status != http.StatusPreconditionFailed {
 			x.Skipf("status %d: the store replaces what exists; only the database keeps a book from that", status)
 		}
@@ -231,7 +231,7 @@ func TestConformance(t *testing.T) {
 
 func (x *target) refused(change func(*http.Request), body string) {
 	x.Helper()
-	u := blob.Upload{Bucket: x.bucket, Key: "refused", Size: 3, Header: http.Header{"Content-Type": {"application/zip"}}}
+	u := blob.PutRequest{Bucket: x.bucket, Key: "refused", Size: 3, Header: http.Header{"Content-Type": {"application/zip"}}}
 	if status := x.send(u, time.Minute, body, change); status/100 == 2 {
 		x.Skipf("status %d: the store does not check it", status)
 	}
@@ -335,7 +335,7 @@ func (x *target) begin(key string, n int) (id string, parts []blob.Part) {
 		if i == n {
 			body = "end"
 		}
-		u := blob.Upload{Bucket: x.bucket, Key: key, Size: int64(len(body)), Part: i, ID: id}
+		u := blob.PutRequest{Bucket: x.bucket, Key: key, Size: int64(len(body)), Part: i, ID: id}
 		if status := x.send(u, time.Minute, body, nil); status != 200 {
 			x.Fatalf("part %d: status %d", i, status)
 		}

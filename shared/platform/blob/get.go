@@ -2,6 +2,7 @@ package blob
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,16 +46,6 @@ type getter struct {
 	endpoint    *url.URL // nil: AWS itself
 	pathStyle   bool
 	within      time.Duration // a retry must start this soon after the first try
-}
-
-// StatusError is an error response of the store that is none of the errors that callers distinguish.
-type StatusError struct {
-	Status  int
-	Message string
-}
-
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("the store answered %d: %s", e.Status, e.Message)
 }
 
 // get sends one GET request. The status of the response is 200 or 206. The caller must close its body.
@@ -124,19 +115,12 @@ func (g *getter) tries(ctx context.Context, most int, read func(c *http.Client) 
 }
 
 func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, header http.Header) (*http.Response, error) {
-	address := *u // signing rewrites the query
-	req := (&http.Request{Method: http.MethodGet, URL: &address, Header: header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
-	if req.Header == nil {
-		req.Header = http.Header{}
+	req, creds, err := g.request(ctx, http.MethodGet, u, header)
+	if err != nil {
+		return nil, err
 	}
-	req.Host = req.URL.Host
 	req.Header.Set("X-Amz-Content-Sha256", emptyPayload)
-	creds, err := g.credentials.Retrieve(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("credentials of the store: %w", err)
-	}
-	err = g.signer.SignHTTP(ctx, creds, req, emptyPayload, "s3", g.region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	if err != nil {
+	if err := g.signer.SignHTTP(ctx, creds, req, emptyPayload, "s3", g.region, time.Now(), escaped); err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}
 	res, err := client.Do(req)
@@ -152,21 +136,25 @@ func (g *getter) once(ctx context.Context, client *http.Client, u *url.URL, head
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 1000))
 	answer := &StatusError{res.StatusCode, string(text)}
-	switch res.StatusCode {
-	case http.StatusNotFound:
-		return nil, ErrNotFound
-	case http.StatusPreconditionFailed:
-		return nil, ErrChanged
-	case http.StatusRequestedRangeNotSatisfiable:
-		return nil, ErrRange
-	case http.StatusForbidden, http.StatusUnauthorized:
-		if strings.Contains(answer.Message, "<Code>InvalidObjectState</Code>") {
-			return nil, errors.Join(ErrArchived, answer)
-		}
-		return nil, errors.Join(ErrDenied, answer)
-	}
-	return nil, errors.Join(answer, err)
+	return nil, cmp.Or(kindOf(res.StatusCode, answer), errors.Join(answer, err))
 }
+
+// request returns a request that is to be signed, and the credentials for it.
+func (g *getter) request(ctx context.Context, method string, u *url.URL, header http.Header) (*http.Request, aws.Credentials, error) {
+	address := *u // signing rewrites the query
+	req := &http.Request{Method: method, URL: &address, Host: u.Host, Header: header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	creds, err := g.credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, creds, fmt.Errorf("credentials of the store: %w", err)
+	}
+	return req.WithContext(ctx), creds, nil
+}
+
+// escaped tells the signer that paths are escaped already.
+func escaped(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
 
 // url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS.
 func (g *getter) url(bucket, key string) *url.URL {

@@ -49,13 +49,24 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 		if startAfter != "" {
 			at.Set("start-after", startAfter)
 		}
+		for l, err := range s.pages(ctx, bucket, prefix, at) {
+			if !yield(l.objects, err) {
+				return
+			}
+		}
+	}
+}
+
+// pages yields a listing page by page. It changes at.
+func (s *Store) pages(ctx context.Context, bucket, prefix string, at url.Values) iter.Seq2[listing, error] {
+	return func(yield func(listing, error) bool) {
 		for {
 			l, err := s.list(ctx, bucket, prefix, at)
 			if err != nil {
-				yield(nil, err)
+				yield(listing{}, err)
 				return
 			}
-			if !yield(l.objects, nil) || !l.more {
+			if !yield(l, nil) || !l.more {
 				return
 			}
 			at.Set("continuation-token", l.next)
@@ -66,17 +77,14 @@ func (s *Store) List(ctx context.Context, bucket, prefix, startAfter string) ite
 // Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. It reads at most
 // this many pages of a thousand entries; more reports that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []Object, more bool, err error) {
-	at := url.Values{"delimiter": {"/"}}
-	for range pages {
-		l, err := s.list(ctx, bucket, prefix, at)
+	for l, err := range s.pages(ctx, bucket, prefix, url.Values{"delimiter": {"/"}}) {
 		if err != nil {
 			return nil, nil, false, err
 		}
 		folders, objects, more = append(folders, l.folders...), append(objects, l.objects...), l.more
-		if !more {
+		if pages--; pages == 0 {
 			break
 		}
-		at.Set("continuation-token", l.next)
 	}
 	return folders, slices.DeleteFunc(objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), more, nil
 }
@@ -98,17 +106,15 @@ func (s *Store) Holds(ctx context.Context, bucket, prefix string) (bool, error) 
 // Named reports what the listing of a folder shows under a name: a folder, an object, both or neither. A gateway over a
 // file system serves files behind a symbolic link to a folder, but does not list the link as a folder.
 func (s *Store) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
-	at := url.Values{"delimiter": {"/"}}
-	for {
-		l, err := s.list(ctx, bucket, name, at)
+	for l, err := range s.pages(ctx, bucket, name, url.Values{"delimiter": {"/"}}) {
 		if err != nil {
 			return false, false, err
 		}
 		folder = slices.Contains(l.folders, name+"/")
 		object = object || slices.ContainsFunc(l.objects, func(o Object) bool { return o.Key == name })
-		if folder || !l.more {
-			return folder, object, nil
+		if folder {
+			break
 		}
-		at.Set("continuation-token", l.next)
 	}
+	return folder, object, nil
 }

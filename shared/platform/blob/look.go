@@ -38,7 +38,7 @@ func (s *Store) lookBelow(ctx context.Context, bucket string, keys []string) (fo
 			more.Set("start-after", after)
 		}
 		l, err := s.list(ctx, bucket, prefix, more)
-		if Failed(err) && !only { // perhaps a folder between them cannot be listed
+		if InternalError(err) && !only { // perhaps a folder between them cannot be listed
 			for i := range keys {
 				one, err := s.lookBelow(ctx, bucket, keys[i:i+1])
 				if err != nil {

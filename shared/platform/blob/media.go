@@ -118,19 +118,6 @@ func (s *Store) PutFile(ctx context.Context, bucket, key, mediaType string, f *o
 	if _, err := f.Seek(0, 0); err != nil {
 		return err
 	}
-	_, err = s.open().client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType,
-		ContentLength: aws.Int64(info.Size()), Body: f})
-	if err != nil {
-		return explain("store", bucket, key, err)
-	}
-	return nil
-}
-
-// PresignGet returns a URL with which anyone may read the object for this long.
-func (s *Store) PresignGet(ctx context.Context, bucket, key string, life time.Duration) (string, error) {
-	req, err := s3.NewPresignClient(s.open().client).PresignGetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key}, s3.WithPresignExpires(life))
-	if err != nil {
-		return "", fmt.Errorf("address of s3://%s/%s: %w", bucket, key, err)
-	}
-	return req.URL, nil
+	_, err = s.put(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, ContentType: &mediaType, ContentLength: aws.Int64(info.Size()), Body: f})
+	return err
 }

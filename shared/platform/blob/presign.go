@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"time"
 
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // unsigned stands for the hash of an unknown body.
 const unsigned = "UNSIGNED-PAYLOAD"
 
-// Upload is one PUT request that a client may send.
-type Upload struct {
+// PutRequest is one PUT request that a client may send.
+type PutRequest struct {
 	Bucket, Key string
 	Size        int64       // size of the body; no other size is accepted
 	Header      http.Header // must be sent exactly like this
@@ -23,31 +23,42 @@ type Upload struct {
 	ID          string      // of the multipart upload
 }
 
-// Presign returns a URL for exactly this upload. Whoever has it may send the upload until the URL expires, and nothing
-// else. The signature covers key, size and headers.
-func (s *Store) Presign(ctx context.Context, u Upload, life time.Duration) (string, error) {
+// Presign returns a URL for exactly this request. Whoever has it may send that until the URL expires, and nothing else.
+// The signature covers key, size and headers.
+func (s *Store) Presign(ctx context.Context, u PutRequest, life time.Duration) (string, error) {
 	g := *s.open().read
 	if public := s.open().public; public != nil {
 		g.endpoint = public
 	}
 	at := g.url(u.Bucket, u.Key)
-	q := url.Values{"X-Amz-Expires": {strconv.Itoa(int(life.Seconds()))}}
 	if u.Part > 0 {
-		q.Set("partNumber", strconv.Itoa(u.Part))
-		q.Set("uploadId", u.ID)
+		at.RawQuery = url.Values{"partNumber": {strconv.Itoa(u.Part)}, "uploadId": {u.ID}}.Encode()
 	}
-	at.RawQuery = q.Encode()
-	req := (&http.Request{Method: http.MethodPut, URL: at, Host: at.Host, Header: u.Header.Clone(), ContentLength: u.Size}).WithContext(ctx)
-	if req.Header == nil {
-		req.Header = http.Header{}
-	}
-	creds, err := g.credentials.Retrieve(ctx)
+	req, creds, err := g.request(ctx, http.MethodPut, at, u.Header)
 	if err != nil {
-		return "", fmt.Errorf("credentials of the store: %w", err)
+		return "", err
 	}
-	signed, _, err := g.signer.PresignHTTP(ctx, creds, req, unsigned, "s3", g.region, time.Now(), func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
+	req.ContentLength = u.Size
+	return g.presign(req, creds, life)
+}
+
+// PresignGet returns a URL with which anyone may read the object for this long.
+func (s *Store) PresignGet(ctx context.Context, bucket, key string, life time.Duration) (string, error) {
+	g := s.open().read
+	req, creds, err := g.request(ctx, http.MethodGet, g.url(bucket, key), nil)
 	if err != nil {
-		return "", fmt.Errorf("sign an upload: %w", err)
+		return "", err
+	}
+	return g.presign(req, creds, life)
+}
+
+func (g *getter) presign(req *http.Request, creds aws.Credentials, life time.Duration) (string, error) {
+	q := req.URL.Query()
+	q.Set("X-Amz-Expires", strconv.Itoa(int(life.Seconds())))
+	req.URL.RawQuery = q.Encode()
+	signed, _, err := g.signer.PresignHTTP(req.Context(), creds, req, unsigned, "s3", g.region, time.Now(), escaped)
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
 	}
 	return signed, nil
 }

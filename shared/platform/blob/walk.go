@@ -3,10 +3,8 @@ package blob
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -78,10 +76,10 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		}
 		l, err := w.store.listTrying(ctx, tries, w.bucket, prefix, at)
 		switch {
-		case Failed(err) && size+1 < len(pageSizes):
+		case InternalError(err) && size+1 < len(pageSizes):
 			size, token = size+1, "" // the token may belong to the larger page size
 			continue
-		case Failed(err):
+		case InternalError(err):
 			return w.level(ctx, prefix, after, err)
 		case err != nil:
 			w.yield(Walked{}, err)
@@ -107,10 +105,9 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 		name, _, _ := strings.Cut(below, "/") // the folder of the key sorts after its name
 		at.Set("start-after", prefix+name)
 	}
-	for {
-		l, err := w.store.list(ctx, w.bucket, prefix, at)
+	for l, err := range w.store.pages(ctx, w.bucket, prefix, at) {
 		switch {
-		case Failed(err) && prefix != w.prefix:
+		case InternalError(err) && prefix != w.prefix:
 			return w.leaveOut(prefix, err)
 		case err != nil:
 			w.yield(Walked{}, err)
@@ -124,11 +121,9 @@ func (w *walk) level(ctx context.Context, prefix, after string, cause error) boo
 			return false
 		case past != "":
 			return w.all(ctx, prefix, past)
-		case !l.more:
-			return true
 		}
-		at.Set("continuation-token", l.next)
 	}
+	return true
 }
 
 // entries yields a page of one level, up to a folder that was not listed completely. past sorts after the keys of this
@@ -176,11 +171,4 @@ func (w *walk) leaveOut(folder string, cause error) bool {
 		w.left = append(w.left, folder)
 	}
 	return w.yield(Walked{Unlisted: folder}, nil)
-}
-
-// Failed reports whether the store answered with an internal error. A gateway over folders also does when it may not
-// read a folder.
-func Failed(err error) bool {
-	var answer *StatusError
-	return errors.As(err, &answer) && answer.Status == http.StatusInternalServerError
 }

@@ -145,7 +145,7 @@ func TestWalkGivesUp(t *testing.T) {
 		w := walk{store: troubled(t, url), bucket: "books", may: may, yield: func(_ Walked, err error) bool {
 			if failed = err != nil; !failed {
 				left++
-			} else if !errors.As(err, &many) || !slices.Equal(many.Folders, s.closed[:may]) || !Failed(err) {
+			} else if !errors.As(err, &many) || !slices.Equal(many.Folders, s.closed[:may]) || !InternalError(err) {
 				t.Error(err)
 			}
 			return true

@@ -96,18 +96,7 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 	}
 	// The deadline aborts pending reads and writes.
 	stop := context.AfterFunc(req.Context(), func() { _ = c.SetDeadline(time.Unix(1, 0)) })
-	res, err := func() (*http.Response, error) {
-		if err := req.Write(c); err != nil {
-			return nil, err
-		}
-		return http.ReadResponse(c.buffered, req)
-	}()
-	if err == nil {
-		err = c.SetDeadline(time.Time{})
-	}
-	if err == nil {
-		err = req.Context().Err() // SetDeadline may just have undone the cancellation
-	}
+	res, err := c.exchange(req)
 	if err != nil {
 		stop()
 		return nil, err
@@ -126,6 +115,21 @@ func (w *wire) send(c *wireConn, address string, req *http.Request) (*http.Respo
 	}
 	res.Body = &body{ctx: req.Context(), wire: w, conn: c, address: address, stop: stop, left: res.ContentLength, last: res.Close}
 	return res, nil
+}
+
+// exchange sends a request and reads the header of its response. Then it removes the deadline.
+func (c *wireConn) exchange(req *http.Request) (*http.Response, error) {
+	if err := req.Write(c); err != nil {
+		return nil, err
+	}
+	res, err := http.ReadResponse(c.buffered, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	return res, req.Context().Err() // SetDeadline may just have undone the cancellation
 }
 
 // await sets the time limit for the next bytes of a response.

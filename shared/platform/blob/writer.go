@@ -91,22 +91,17 @@ func (u *Writer) part() error {
 	return nil
 }
 
-func (u *Writer) finish() error {
+func (u *Writer) finish() (err error) {
 	if u.id == "" { // small enough for one request
-		out, err := u.store.open().client.PutObject(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
+		u.etag, err = u.store.put(u.ctx, &s3.PutObjectInput{Bucket: &u.bucket, Key: &u.key, ContentType: &u.mediaType,
 			ContentLength: aws.Int64(int64(u.buffer.Len())), Body: bytes.NewReader(u.buffer.Bytes())})
-		if err != nil {
-			return explain("store", u.bucket, u.key, err)
-		}
-		u.etag = aws.ToString(out.ETag)
-		return nil
+		return err
 	}
 	if u.buffer.Len() > 0 {
 		if err := u.part(); err != nil {
 			return err
 		}
 	}
-	etag, err := u.store.CompleteParts(u.ctx, u.bucket, u.key, u.id, u.parts, false)
-	u.etag = etag
+	u.etag, err = u.store.CompleteParts(u.ctx, u.bucket, u.key, u.id, u.parts, false)
 	return err
 }
