@@ -2,12 +2,10 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
 	"github.com/longbox/longbox/shared/domain/scan"
@@ -55,7 +53,7 @@ func (o *Operator) setStatus(ctx context.Context, name, status string) (any, err
 
 // turn sets the status and, unless it is active, gives back running tasks; children first, as when one ends.
 func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack int64, err error) {
-	for range 3 {
+	return db.RetryDeadlock(func() (int64, error) {
 		var b pgx.Batch
 		b.Queue(`update tenant set status = $1, status_at = now() where id = app.tenant() and status <> $1
 			and (status <> 'deleting' or $1 = 'deleting')`, status)
@@ -64,13 +62,9 @@ func (o *Operator) turn(ctx context.Context, t *row, status string) (givenBack i
 		} else {
 			task.QueueGiveBack(&b, &givenBack)
 		}
-		err = o.System.Run(in(ctx, t), &b)
-		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "40P01" { // retried after a deadlock
-			break
-		}
-	}
-	return givenBack, err
+		err := o.System.Run(in(ctx, t), &b)
+		return givenBack, err
+	})
 }
 
 // changed announces the change and returns the tenant.
@@ -99,18 +93,16 @@ type Hosts struct {
 	Hosts []string `json:"hosts" arg:"host" help:"a host name; may be repeated"`
 }
 
-func (i *Hosts) tenant() string { return i.Name }
-
 func (o *Operator) addHosts(ctx context.Context, i Hosts) (any, error) {
 	return o.changeHosts(ctx, i, `update tenant set hosts = array(select distinct h from unnest(hosts || $1::text[]) h order by h)
-		where id = app.tenant() and cardinality(array(select distinct h from unnest(hosts || $1::text[]) h)) <= $2`)
+		where id = app.tenant() and cardinality(array(select distinct h from unnest(hosts || $1::text[]) h)) <= $2`, maxHosts)
 }
 
 func (o *Operator) removeHosts(ctx context.Context, i Hosts) (any, error) {
-	return o.changeHosts(ctx, i, "update tenant set hosts = array(select h from unnest(hosts) h where h <> all($1)) where id = app.tenant() and $2 > 0")
+	return o.changeHosts(ctx, i, "update tenant set hosts = array(select h from unnest(hosts) h where h <> all($1)) where id = app.tenant()")
 }
 
-func (o *Operator) changeHosts(ctx context.Context, i Hosts, sql string) (any, error) {
+func (o *Operator) changeHosts(ctx context.Context, i Hosts, sql string, args ...any) (any, error) {
 	hosts, err := checkHosts(i.Hosts)
 	if err != nil {
 		return nil, err
@@ -122,7 +114,7 @@ func (o *Operator) changeHosts(ctx context.Context, i Hosts, sql string) (any, e
 	if err != nil {
 		return nil, err
 	}
-	n, err := db.Exec(in(ctx, t), o.System, sql, hosts, maxHosts)
+	n, err := db.Exec(in(ctx, t), o.System, sql, append([]any{hosts}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +129,6 @@ type Roots struct {
 	Name  string   `json:"name"`
 	Roots []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix; may be repeated"`
 }
-
-func (i *Roots) tenant() string { return i.Name }
 
 func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	roots, err := checkRoots(i.Roots)
@@ -178,8 +168,6 @@ type Paths struct {
 	Name  string   `json:"name"`
 	Paths []string `json:"paths" arg:"path" help:"the folder, as it was given; may be repeated"`
 }
-
-func (i *Paths) tenant() string { return i.Name }
 
 // revokeRoots removes roots from a tenant, unless a library is still in one.
 func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {

@@ -100,14 +100,13 @@ func (o *Operator) do(ctx context.Context, c Command, in any) (any, error) {
 	return out, err
 }
 
-// named is an input that names a tenant.
-type named interface{ tenant() string }
-
+// nameOf returns the tenant that an input names, or "".
 func nameOf(in any) string {
-	if n, ok := in.(named); ok {
-		return n.tenant()
+	name := reflect.ValueOf(in).Elem().FieldByName("Name")
+	if !name.IsValid() {
+		return ""
 	}
-	return ""
+	return name.String()
 }
 
 // kinds are the types of inputs in words.

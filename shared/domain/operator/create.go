@@ -37,8 +37,6 @@ type Create struct {
 	Requests       *int64   `json:"requests" arg:"requests" help:"maximum number of requests a second of all users; default: -1 (no limit)"`
 }
 
-func (i *Create) tenant() string { return i.Name }
-
 // Login is a user with a new password. The password is present only if it was generated here.
 type Login struct {
 	Username string `json:"username"`
@@ -58,7 +56,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
+	q := Quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
 	if err := q.check(); err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func (o *Operator) create(ctx context.Context, i Create) (any, error) {
 	var b pgx.Batch
 	b.Queue(`insert into tenant (id, name, hosts, secret, max_books, max_rendition_bytes, max_scans, max_requests)
 		values ($1, $2, $3, $4, nullif($5::bigint, -1), nullif($6::bigint, -1), nullif($7::bigint, -1), nullif($8::bigint, -1))`,
-		id, i.Name, hosts, secret, q.books, q.renditionBytes, q.scans, q.requests)
+		id, i.Name, hosts, secret, q.Books, q.RenditionBytes, q.Scans, q.Requests)
 	queueRoots(&b, roots)
 	if first != nil {
 		var made int64

@@ -21,8 +21,6 @@ type Delete struct {
 	Confirm string `json:"confirm" arg:"confirm" help:"the tenant's name again: a deletion cannot be undone"`
 }
 
-func (i *Delete) tenant() string { return i.Name }
-
 // Deletion reports what was deleted, over all calls. Left is what a check of every table, the bucket and Redis still
 // found; Done says that it found nothing and the tenant's own row is deleted.
 type Deletion struct {
@@ -69,8 +67,9 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context, *row, []string) (bool, error){o.deleteRows, o.deleteObjects, o.deleteKeys} {
-		done, err := step(ctx, t, tables)
+	rows := func(ctx context.Context, t *row) (bool, error) { return o.deleteRows(ctx, t, tables) }
+	for _, step := range []func(context.Context, *row) (bool, error){rows, o.deleteObjects, o.deleteKeys} {
+		done, err := step(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +115,7 @@ func (o *Operator) deletion(ctx context.Context, t *row, left map[string]int64, 
 const note = "jsonb_set(coalesce(deletion, '{}'), $1, to_jsonb(coalesce((deletion #>> $1)::bigint, 0) + %s))"
 
 // count adds to a number in the report.
-func (o *Operator) count(b *pgx.Batch, key string, n int64) {
+func count(b *pgx.Batch, key string, n int64) {
 	b.Queue("update tenant set deletion = "+fmt.Sprintf(note, "$2::bigint")+" where id = app.tenant()", []string{key}, n)
 }
 
@@ -171,18 +170,26 @@ func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64
 
 // deleteObjects deletes the tenant's objects in the media bucket. Libraries are in other buckets, which are never
 // touched.
-func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool, error) {
+func (o *Operator) deleteObjects(ctx context.Context, t *row) (bool, error) {
+	return o.clear(ctx, blob.Prefixes(t.ID), time.Time{}, func(d blob.Deleted) error {
+		var b pgx.Batch
+		count(&b, "objects", d.Objects)
+		count(&b, "bytes", d.Bytes)
+		return o.System.Run(in(ctx, t), &b)
+	})
+}
+
+// clear deletes the objects below prefixes that were stored before a time (zero: all). It calls add with the counts of
+// each request. done is false if the time is up or the store refused something.
+func (o *Operator) clear(ctx context.Context, prefixes []string, before time.Time, add func(blob.Deleted) error) (done bool, err error) {
 	var failures error
-	for _, prefix := range blob.Prefixes(t.ID) {
-		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, time.Time{}) {
+	for _, prefix := range prefixes {
+		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, before) {
 			if err != nil { // the last item of this prefix
 				failures = errors.Join(failures, err)
 				break
 			}
-			var b pgx.Batch
-			o.count(&b, "objects", part.Objects)
-			o.count(&b, "bytes", part.Bytes)
-			if err := o.System.Run(in(ctx, t), &b); err != nil {
+			if err := add(part); err != nil {
 				return false, err
 			}
 			if late(ctx) {
@@ -194,7 +201,7 @@ func (o *Operator) deleteObjects(ctx context.Context, t *row, _ []string) (bool,
 }
 
 // deleteKeys deletes streams, limits, misses and the access generation from Redis.
-func (o *Operator) deleteKeys(ctx context.Context, t *row, _ []string) (bool, error) {
+func (o *Operator) deleteKeys(ctx context.Context, t *row) (bool, error) {
 	removed := int64(0)
 	err := o.eachKeys(ctx, t, func(keys []string) error {
 		n, err := o.Redis.Unlink(ctx, keys...).Result()
@@ -205,7 +212,7 @@ func (o *Operator) deleteKeys(ctx context.Context, t *row, _ []string) (bool, er
 		return false, fmt.Errorf("delete keys in Redis: %w", err)
 	}
 	var b pgx.Batch
-	o.count(&b, "redisKeys", removed)
+	count(&b, "redisKeys", removed)
 	return true, o.System.Run(in(ctx, t), &b)
 }
 

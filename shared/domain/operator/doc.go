@@ -2,7 +2,7 @@
 // suspend, resume, export and delete them, set hosts, library roots, quotas and identity providers, and rotate keys. It
 // is not part of the HTTP interface: functions/operator is invoked by IAM only, or run as a command on one machine.
 //
-// A command has one input struct and one output record, the same for both ways (Commands). Errors name the invalid
+// A command has one input struct and one output record, the same for both ways (Command). Errors name the invalid
 // input. Every command may be repeated, though create and revoke-roots then refuse; delete and rotate-keys continue
 // after an interruption.
 //

@@ -27,8 +27,6 @@ type Export struct {
 	Output      string `json:"output" arg:"output" help:"file to write, which must not exist; default: an object in the media bucket, whose address is in the answer"`
 }
 
-func (i *Export) tenant() string { return i.Name }
-
 // Exported says where the export is. URL is valid for a quarter of an hour for anybody; the object is deleted after a
 // day.
 type Exported struct {

@@ -38,15 +38,11 @@ type SetOIDC struct {
 	Disabled         bool     `json:"disabled" arg:"disabled" help:"keep the provider, but let nobody sign in with it"`
 }
 
-func (i *SetOIDC) tenant() string { return i.Name }
-
 // OneOIDC names an identity provider of a tenant.
 type OneOIDC struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
 }
-
-func (i *OneOIDC) tenant() string { return i.Name }
 
 // Providers are the identity providers of a tenant. Each redirects browsers to Callback on the tenant's host.
 type Providers struct {

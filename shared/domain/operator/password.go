@@ -15,8 +15,6 @@ type SetPassword struct {
 	User string `json:"user" arg:"user" help:"user name or e-mail address of the user"`
 }
 
-func (i *SetPassword) tenant() string { return i.Name }
-
 // setPassword lets a user sign in again who has lost the password, or was disabled as the only administrator. All
 // sessions of the user end; API keys stay.
 func (o *Operator) setPassword(ctx context.Context, i SetPassword) (any, error) {

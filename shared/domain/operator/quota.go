@@ -16,20 +16,16 @@ type SetQuotas struct {
 	Requests       *int64 `json:"requests" arg:"requests" help:"maximum number of requests a second of all users; -1: no limit"`
 }
 
-func (i *SetQuotas) tenant() string { return i.Name }
-
-// quotas are limits in the input: nil is unchanged, noLimit removes the limit.
-type quotas struct{ books, renditionBytes, scans, requests *int64 }
-
-func (q quotas) check() error {
+// check checks limits of an input: nil is unchanged, noLimit removes the limit.
+func (q Quotas) check() error {
 	var bad []fault.Field
 	for _, c := range []struct {
 		name        string
 		value       *int64
 		least, most int64
 	}{
-		{"books", q.books, 0, 1 << 40}, {"renditionBytes", q.renditionBytes, 0, 1 << 60},
-		{"scans", q.scans, 0, 1000}, {"requests", q.requests, 1, 1_000_000},
+		{"books", q.Books, 0, 1 << 40}, {"renditionBytes", q.RenditionBytes, 0, 1 << 60},
+		{"scans", q.Scans, 0, 1000}, {"requests", q.Requests, 1, 1_000_000},
 	} {
 		if c.value != nil && *c.value != noLimit && (*c.value < c.least || *c.value > c.most) {
 			bad = append(bad, fault.Invalid(c.name, "must be %d to %d, or -1 for no limit, is %d", c.least, c.most, *c.value).Fields...)
@@ -39,11 +35,11 @@ func (q quotas) check() error {
 }
 
 func (o *Operator) setQuotas(ctx context.Context, i SetQuotas) (any, error) {
-	q := quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
+	q := Quotas{i.Books, i.RenditionBytes, i.Scans, i.Requests}
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	if q == (quotas{}) {
+	if q == (Quotas{}) {
 		return nil, fault.Invalid("books", "at least one of books, renditionBytes, scans and requests is required")
 	}
 	t, err := o.alive(ctx, i.Name)
@@ -55,7 +51,7 @@ func (o *Operator) setQuotas(ctx context.Context, i SetQuotas) (any, error) {
 		max_rendition_bytes = case when $2::bigint is null then max_rendition_bytes else nullif($2, -1) end,
 		max_scans = case when $3::bigint is null then max_scans else nullif($3, -1) end,
 		max_requests = case when $4::bigint is null then max_requests else nullif($4, -1) end
-		where id = app.tenant()`, q.books, q.renditionBytes, q.scans, q.requests)
+		where id = app.tenant()`, q.Books, q.RenditionBytes, q.Scans, q.Requests)
 	if err != nil {
 		return nil, err
 	}

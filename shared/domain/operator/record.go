@@ -72,8 +72,6 @@ type One struct {
 	Name string `json:"name"`
 }
 
-func (i *One) tenant() string { return i.Name }
-
 func (o *Operator) show(ctx context.Context, i One) (any, error) {
 	return o.details(ctx, i.Name)
 }

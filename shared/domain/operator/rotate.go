@@ -16,8 +16,6 @@ type RotateKeys struct {
 	Resume bool   `json:"resume" arg:"resume" help:"create no new secret; only continue to delete the images that the old one named"`
 }
 
-func (i *RotateKeys) tenant() string { return i.Name }
-
 // Cleared counts what was deleted from the media bucket. Done is false if the invocation's time was up: call again with
 // resume.
 type Cleared struct {
@@ -50,7 +48,7 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	if err := o.settled(ctx, t.SecretAt); err != nil {
 		return nil, err
 	}
-	cleared, refused := o.clear(ctx, t, t.SecretAt.Add(o.Settle))
+	cleared, refused := o.clearRenditions(ctx, t, t.SecretAt.Add(o.Settle))
 	_, err = db.Exec(in(ctx, t), o.System, "update rendition_usage set bytes = greatest(bytes - $1, 0) where tenant_id = app.tenant()", cleared.Bytes)
 	if err := errors.Join(refused, err); err != nil {
 		return nil, err
@@ -63,23 +61,14 @@ func (o *Operator) rotateKeys(ctx context.Context, i RotateKeys) (any, error) {
 	return d, nil
 }
 
-// clear deletes the renditions that were stored up to a time. Page packs stay: their rows hold their keys.
-func (o *Operator) clear(ctx context.Context, t *row, upTo time.Time) (*Cleared, error) {
-	c := &Cleared{}
-	var failures error
-	for _, prefix := range []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"} {
-		// Stores report whole seconds.
-		for part, err := range o.Media.DeletePages(ctx, o.Bucket, prefix, upTo.Add(time.Second)) {
-			if err != nil { // the last item of this prefix
-				failures = errors.Join(failures, err)
-				break
-			}
-			c.Objects, c.Bytes = c.Objects+part.Objects, c.Bytes+part.Bytes
-			if late(ctx) {
-				return c, failures
-			}
-		}
-	}
-	c.Done = failures == nil
-	return c, failures
+// clearRenditions deletes the renditions that were stored up to a time. Page packs stay: their rows hold their keys.
+func (o *Operator) clearRenditions(ctx context.Context, t *row, upTo time.Time) (c *Cleared, err error) {
+	c = &Cleared{}
+	prefixes := []string{t.ID.String() + "/cover/", blob.Expiring + t.ID.String() + "/"}
+	before := upTo.Add(time.Second) // stores report whole seconds
+	c.Done, err = o.clear(ctx, prefixes, before, func(d blob.Deleted) error {
+		c.Objects, c.Bytes = c.Objects+d.Objects, c.Bytes+d.Bytes
+		return nil
+	})
+	return c, err
 }

@@ -230,6 +230,18 @@ func answered(err error) error {
 	return translate(err)
 }
 
+// RetryDeadlock repeats a transaction, up to twice, that Postgres aborts because of a deadlock.
+func RetryDeadlock[T any](do func() (T, error)) (out T, err error) {
+	for range 3 {
+		out, err = do()
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "40P01" {
+			break
+		}
+	}
+	return out, err
+}
+
 // translate turns a database error into one for the client: a refused entry into 401 or 403, an unreachable or
 // overloaded server into 503. Other errors pass unchanged.
 func translate(err error) error {
