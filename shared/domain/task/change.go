@@ -2,13 +2,11 @@ package task
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -79,9 +77,10 @@ func Cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error)
 // cancel is Cancel. It returns the started children, the task, and its parent if that was only waiting for it.
 //
 // Children come first, as when a child ends: both lock the child before the parent. The second pass takes children that
-// were added while the first one waited. The parent stops waiting for the cancelled task.
+// were added while the first one waited. If such a child also ends between the passes, there may be a deadlock. The
+// parent stops waiting for the cancelled task.
 func cancel(ctx context.Context, d *db.DB, id uuid.UUID) ([]changed, error) {
-	return retryDeadlock(func() ([]changed, error) {
+	return db.RetryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
 		var found, parent *changed
 		var children, late []changed
@@ -166,17 +165,4 @@ func (c *changed) events() []events.Event {
 			BooksUpdated: c.BooksUpdated, BooksDeleted: c.BooksDeleted, Errors: c.Errors, StartedAt: c.StartedAt, CompletedAt: c.CompletedAt}))
 	}
 	return out
-}
-
-// retryDeadlock retries when Postgres aborts this transaction because of a deadlock: with a child that was added and
-// ended between the passes, or with a transaction that holds a parent and waits for its child.
-func retryDeadlock[T any](do func() (T, error)) (out T, err error) {
-	for range 3 {
-		out, err = do()
-		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "40P01" {
-			return out, err
-		}
-	}
-	return out, err
 }

@@ -50,7 +50,12 @@ func (h Held) Last(err error) bool {
 	if errors.As(err, new(*paused)) {
 		return false
 	}
-	return h.Attempts >= h.Allowed || fault.Is(err, fault.BadRequest) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
+	return h.Attempts >= h.Allowed || permanent(err)
+}
+
+// permanent reports whether another attempt would fail in the same way.
+func permanent(err error) bool {
+	return fault.Is(err, fault.BadRequest) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
 const heldColumns = "t.tenant_id, t.id, t.type, t.params, t.library_id, t.series_id, t.book_id, t.parent_id, t.lease_epoch, t.attempts, t.max_attempts, t.deaths, t.started_at, t.place, " + counts
@@ -60,6 +65,9 @@ const (
 	counts    = "coalesce(c.files_processed, t.progress_current) as progress_current, coalesce(c.files_total, t.progress_total) as progress_total"
 	countedBy = " left join scan c on c.tenant_id = t.tenant_id and c.id = t.id"
 )
+
+// selectHeld selects task $2 of tenant $1.
+const selectHeld = "select " + heldColumns + " from task t" + countedBy + " where t.tenant_id = $1 and t.id = $2"
 
 // claim takes up to n due tasks, each from the tenant with the fewest running, by priority within the tenant. No two
 // workers get the same task.
@@ -104,7 +112,7 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 	var held *Held
 	db.Tenant(tenant).Enter(&b) // scans are visible only within their tenant
 	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
-	db.One(&b, &held, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
+	db.One(&b, &held, selectHeld, tenant, id)
 	ctx, cancel := seenThrough(ctx)
 	defer cancel()
 	if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {
@@ -124,7 +132,7 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 	for i, h := range held {
 		tenants[i], ids[i], epochs[i] = h.Tenant, h.ID, h.Epoch
 	}
-	rows, err := system.Pool().Query(ctx, `
+	rows, _ := system.Pool().Query(ctx, `
 		with held as (
 		  select t.tenant_id, t.id, t.lease_epoch, not t.done and t.lease_until < now() + $4::interval / 2 as ending
 		  from task t join unnest($1::uuid[], $2::uuid[], $3::integer[]) as h(tenant_id, id, epoch)
@@ -137,13 +145,10 @@ func renew(ctx context.Context, system *db.DB, lease time.Duration, held []Held)
 		renewed as (
 		  update task t set lease_until = now() + $4 from free where t.tenant_id = free.tenant_id and t.id = free.id returning t.id)
 		select tenant_id, id, lease_epoch, ending and not exists (select from renewed r where r.id = held.id) from held`, tenants, ids, epochs, lease)
-	if err != nil {
-		return nil, fmt.Errorf("renew leases: %w", err)
-	}
 	still, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
 		db.Task
 		Ending bool
-	}])
+	}]) // also returns the error of Query
 	if err != nil {
 		return nil, fmt.Errorf("renew leases: %w", err)
 	}
@@ -176,5 +181,5 @@ func renewOne(ctx context.Context, system *db.DB, lease time.Duration, t db.Task
 
 // find returns a task as a worker sees it, without claiming it; nil if there is none.
 func find(ctx context.Context, system *db.DB, tenant, id uuid.UUID) (*Held, error) {
-	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, "select "+heldColumns+" from task t"+countedBy+" where t.tenant_id = $1 and t.id = $2", tenant, id)
+	return db.Get[Held](db.In(ctx, db.Tenant(tenant)), system, selectHeld, tenant, id)
 }

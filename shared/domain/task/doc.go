@@ -17,5 +17,5 @@
 //   - If a worker dies, its lease expires: the task goes back to pending, or fails after max_attempts. The next handler
 //     learns how many workers have died (Held.Deaths).
 //
-// Tables: task; reads library, series, book, page_index, page_pack, scan, setting.
+// Tables: task; reads library, series, book, page_index, page_pack, scan, setting, tenant.
 package task

@@ -39,9 +39,10 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 }
 
 // end calls the function, whose first arguments are tenant and task, and reads the tasks that it returns. It reads them
-// in a separate statement, since the function may have waited for others that changed the parent's count.
+// in a separate statement, since the function may have waited for others that changed the parent's count. It may lose a
+// deadlock with a transaction that holds a parent and waits for its child.
 func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UUID, args ...any) ([]state, error) {
-	return retryDeadlock(func() (out []state, err error) {
+	return db.RetryDeadlock(func() (out []state, err error) {
 		var b pgx.Batch
 		var ended []struct {
 			ID     uuid.UUID `db:"id"`

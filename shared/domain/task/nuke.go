@@ -17,7 +17,7 @@ import (
 // their parents are gone then, so no more come.
 func nuke(ctx context.Context, d *db.DB) (int64, []events.Event, error) {
 	var passes [3]int64
-	ended, err := retryDeadlock(func() ([]changed, error) {
+	ended, err := db.RetryDeadlock(func() ([]changed, error) {
 		var b pgx.Batch
 		var children, ran []changed
 		db.NoStatementTimeout(&b) // 100,000 tasks take long

@@ -71,11 +71,8 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 // rescue runs an update of all tenants' tasks that returns whole rows, and calls tell for those that ended. It does so
 // immediately, since a later failure does not undo the update. It returns those that changed.
 func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event), update string, args ...any) ([]state, error) {
-	rows, err := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := pgx.CollectRows(rows, pgx.RowToStructByName[state])
+	rows, _ := system.Pool().Query(ctx, "with t as ("+update+") select "+heldColumns+", t.status from t"+countedBy, args...)
+	changed, err := pgx.CollectRows(rows, pgx.RowToStructByName[state]) // also returns the error of Query
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +82,7 @@ func rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 		}
 		var failure *string
 		if s.Status == Failed {
-			failure = new(string)
-			*failure = rescued
+			failure = new(rescued)
 		}
 		tell(s.Held, progressEvent(s.Held, s.Status, failure))
 	}

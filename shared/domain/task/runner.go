@@ -132,19 +132,8 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 			err = fmt.Errorf("encode result: %w", err)
 		}
 	}
-	var failure *string
-	var retry *time.Duration
+	failure, retry := h.outcome(err, cause)
 	if err != nil {
-		said := errUnexpected // an internal error may name hosts, paths and statements
-		_ = errors.As(err, &said)
-		failure = new(fault.Line(said.Message))
-		if !fault.Is(err, fault.BadRequest) && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
-			wait := time.Duration(1<<min(h.Attempts, 6)) * 15 * time.Second
-			if errors.Is(cause, ErrTime) {
-				wait, *failure = 0, ErrTime.Error()
-			}
-			retry = &wait
-		}
 		log.Error("task failed", "error", fault.Line(err.Error()), "attempt", h.Attempts)
 	}
 	states, err := finish(ctx, r.System, h, data, failure, retry)
@@ -152,6 +141,23 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 		r.tell(ctx, log, h, states, failure)
 	}
 	return err
+}
+
+// outcome returns what a failed task shows, and the wait until its next attempt; nil if it did not fail, or fails for
+// good.
+func (h Held) outcome(err, cause error) (failure *string, retry *time.Duration) {
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.Is(cause, ErrTime) && !permanent(err):
+		return new(ErrTime.Error()), new(time.Duration)
+	}
+	said := errUnexpected // an internal error may name hosts, paths and statements
+	_ = errors.As(err, &said)
+	if !permanent(err) {
+		retry = new(time.Duration(1<<min(h.Attempts, 6)) * 15 * time.Second)
+	}
+	return new(fault.Line(said.Message)), retry
 }
 
 // tell publishes the end of a task and, if that ended the parent too, of the parent. The end of a scan is published by
