@@ -1,6 +1,7 @@
 // Package operator contains the commands by which the operator of an installation manages tenants: create, list, show,
-// suspend, resume, export and delete them, set hosts, library roots, quotas and identity providers, and rotate keys. It
-// is not part of the HTTP interface: functions/operator is invoked by IAM only, or run as a command on one machine.
+// suspend, resume, export and delete them, set hosts, library roots, quotas, passwords and identity providers, and
+// rotate keys. It is not part of the HTTP interface: functions/operator is invoked by IAM only, or run as a command on
+// one machine.
 //
 // A command has one input struct and one output record, the same for both ways (Command). Errors name the invalid
 // input. Every command may be repeated, though create and revoke-roots then refuse; delete and rotate-keys continue
