@@ -3,7 +3,8 @@
 //
 //	go run ./bench [name ...]
 //
-// Without names it runs everything, in about a quarter of an hour on an idle machine. It exits with 1 when a bar is missed.
+// Without names it runs everything, in about a quarter of an hour on an idle machine. It exits with 1 when a bar is
+// missed.
 package main
 
 import (

@@ -61,8 +61,8 @@ func scans(ctx context.Context, s *system, out *report) error {
 
 func scanFolder(books int) string { return "scan" + strconv.Itoa(books) }
 
-// fullScan scans n new books with a new worker and returns its peak memory in MB. bar is the minimum of books per second;
-// 0 means no bar.
+// fullScan scans n new books with a new worker and returns its peak memory in MB. bar is the minimum of books per
+// second; 0 means no bar.
 func (s *system) fullScan(ctx context.Context, api *function, out *report, name, folder string, n int, bar float64,
 	env ...string) (library uuid.UUID, peak float64, err error) {
 	worker, err := s.function(ctx, "worker", env...)

@@ -168,8 +168,8 @@ func (s *system) sign(tenant, user uuid.UUID) (string, error) {
 	return tokens.Sign(tenant, user, 1, time.Now())
 }
 
-// spec returns how to run a function, like make run but without the rate limit, which one client of a benchmark exceeds:
-// requests only read the access generation from Redis. Figures that people compare set RATE_LIMIT and use readers.
+// spec returns how to run a function, like make run but without the rate limit, which one client would exceed: requests
+// only read the access generation from Redis. Figures that people compare set RATE_LIMIT and use readers.
 func (s *system) spec(name, address string, more ...string) supervise.Spec {
 	env := stack.Services{Postgres: s.postgres, Redis: s.redis, Media: s.media, Library: s.library, Secrets: s.secrets, Roots: s.roots,
 		Scratch: s.scratch(), PublicURL: "http://127.0.0.1", API: "127.0.0.1"}.Environment()

@@ -75,8 +75,8 @@ func (s *system) trips(ctx context.Context, out *report, w *wire, name, url stri
 
 const distance = 5 * time.Millisecond // round trip to the distant Postgres
 
-// distant compares a GET that reads Postgres with the shortest statement on an open connection, both with the same delay
-// of Postgres' responses: with prepared statements and without, as behind a pooler.
+// distant compares a GET that reads Postgres with the shortest statement on an open connection, both with the same
+// delay of Postgres' responses: with prepared statements and without, as behind a pooler.
 func (s *system) distant(ctx context.Context, out *report, path string) error {
 	w, err := newWire(s.postgres.AppURL(), distance)
 	if err != nil {

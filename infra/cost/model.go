@@ -137,7 +137,8 @@ func (c *cost) of(names ...string) (sum float64) {
 // processor, plus waiting.
 func (m *model) milliseconds(u use, megabytes float64, streamed bool) float64 {
 	share := min(1, megabytes/1024*m.assumed("cpuPerGB"))
-	ms := u.CPU/share + (u.Gets+u.Puts)*m.assumed("s3FirstByteMs") + u.Trips*m.assumed("databaseTripMs") + m.assumed("redisTripMs") + m.assumed("coldStartShare")*m.assumed("coldStartMs")
+	ms := u.CPU/share + (u.Gets+u.Puts)*m.assumed("s3FirstByteMs") + u.Trips*m.assumed("databaseTripMs") +
+		m.assumed("redisTripMs") + m.assumed("coldStartShare")*m.assumed("coldStartMs")
 	if streamed {
 		ms += u.Bytes / 1e6 / m.assumed("egressMBPerSecond") * 1000
 	}
