@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -49,5 +50,66 @@ func TestLookupsAreLimited(t *testing.T) {
 	}
 	if got := get("192.0.2.2", "another.test").Code; got != http.StatusNotFound {
 		t.Errorf("from another address: %d", got)
+	}
+}
+
+// A change of a tenant takes effect as soon as Redis returns another generation, not only when the cached host expires;
+// without a change the database is not asked.
+func TestNewGenerationIsNoticed(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	id := d.Tenant(t, "one")
+	r := tenant.NewResolver(d.App, tenant.Config{})
+	suspended := func(found httpapi.Tenant, err error) bool {
+		t.Helper()
+		if err != nil || found.ID != id {
+			t.Fatal(found, err)
+		}
+		return found.Suspended
+	}
+	confirmed := func(generation string) bool {
+		t.Helper()
+		return suspended(r.Confirm(t.Context(), "one.test", generation))
+	}
+	if suspended(r.ByHost(t.Context(), "one.test")) || confirmed("g1") {
+		t.Error("suspended before anybody did it")
+	}
+	d.Exec(t, "update tenant set status = 'suspended'")
+	if confirmed("g1") {
+		t.Error("the database was asked although the generation is the same")
+	}
+	if !confirmed("g2") || !confirmed("g2") || !suspended(r.ByHost(t.Context(), "one.test")) {
+		t.Error("a new generation was not noticed")
+	}
+
+	d.Exec(t, "update tenant set status = 'active'")
+	r.Expire()
+	if suspended(r.ByHost(t.Context(), "one.test")) {
+		t.Error("an expired host was not looked up again")
+	}
+	d.Exec(t, "update tenant set status = 'suspended'")
+	if !confirmed("g3") {
+		t.Error("a new generation was not noticed after the host had expired")
+	}
+}
+
+// Only a single-tenant installation answers to hosts that nobody has named, with the default tenant.
+func TestUnknownHosts(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	for name, prefix := range map[string]string{"one": "mine", tenant.Default: "komga"} {
+		d.Set(t, d.Tenant(t, name), "komga_api.prefix", prefix)
+	}
+	for _, c := range []struct {
+		single             bool
+		host, name, prefix string
+	}{
+		{true, "one.test", "one", "mine"}, {true, "unknown.test", tenant.Default, "komga"},
+		{false, "one.test", "one", "mine"}, {false, "unknown.test", "", ""},
+	} {
+		found, err := tenant.NewResolver(d.App, tenant.Config{Single: c.single}).ByHost(t.Context(), c.host)
+		if found.Name != c.name || found.Prefix != c.prefix || (c.name == "") != fault.Is(err, fault.NotFound) || (c.name != "") != (err == nil) {
+			t.Errorf("%+v: %+v, %v", c, found, err)
+		}
 	}
 }
