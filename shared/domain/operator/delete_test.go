@@ -383,6 +383,10 @@ func TestRotateKeys(t *testing.T) {
 		}
 		return s
 	}
+	var other string // tenant, whose secret stays
+	if err := r.db.Owner.Pool().QueryRow(t.Context(), "select secret::text || secret_at from tenant where id = $1", theirs).Scan(&other); err != nil {
+		t.Fatal(err)
+	}
 	before := secret()
 	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 20) on conflict (tenant_id) do update set bytes = 20", ours)
 	if u := r.details("show", "acme").Usage; u.RenditionBytes != nil || u.MeasuredAt != nil {
@@ -399,6 +403,9 @@ func TestRotateKeys(t *testing.T) {
 	after := secret()
 	if len(after) != 32 || bytes.Equal(before, after) {
 		t.Error("the secret is the old one")
+	}
+	if r.number("select count(*) from tenant where id = $1 and secret::text || secret_at = $2", theirs, other) != 1 {
+		t.Error("another tenant has a new secret")
 	}
 	if r.objects(ours) != 1 || r.objects(theirs) != 4 {
 		t.Error("an export or another tenant's objects are gone")

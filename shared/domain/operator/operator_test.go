@@ -37,9 +37,13 @@ func TestCreateAndChange(t *testing.T) {
 		t.Error("the password is shown twice")
 	}
 
+	r.do("create", "beta", "--books", "7")
 	got := r.details("set-quotas", "acme", "--books", "-1", "--rendition-bytes", "0")
 	if q := got.Quotas; q.Books != nil || *q.RenditionBytes != 0 || *q.Requests != 20 {
 		t.Errorf("quotas: %+v", q)
+	}
+	if q := r.details("show", "beta").Quotas; q.Books == nil || *q.Books != 7 || q.RenditionBytes != nil || q.Scans != nil || q.Requests != nil {
+		t.Errorf("another tenant's quotas: %+v", q)
 	}
 	got = r.details("add-hosts", "acme", "--host", "b.example.org", "--host", "a.example.org", "--host", "acme.example.org")
 	if strings.Join(got.Hosts, " ") != "a.example.org acme.example.org b.example.org" || !*got.Announced {
@@ -58,7 +62,6 @@ func TestCreateAndChange(t *testing.T) {
 		t.Errorf("roots: %v", got.Roots)
 	}
 
-	r.do("create", "beta")
 	r.do("create", "gamma")
 	if l := r.do("list", "--limit", "2").(operator.Tenants); len(l.Tenants) != 2 || l.Tenants[0].Name != "acme" || !l.More {
 		t.Errorf("list: %+v", l)

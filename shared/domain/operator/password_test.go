@@ -32,6 +32,7 @@ func TestSetPassword(t *testing.T) {
 		return map[string]string{"refreshToken": token}
 	}
 	lost, stays := signIn(admin.Name, testkit.Password, 200), signIn(reader.Name, testkit.Password, 200)
+	byKey := s.Key(t, admin)
 	r.exec("update account set is_active = false, email_verified = false where id = $1", admin.ID)
 
 	refused(t, r, fault.BadRequest, "user: is required", "set-password", "one")
@@ -45,6 +46,7 @@ func TestSetPassword(t *testing.T) {
 	signIn(admin.Name, testkit.Password, 401)
 	anyone.Do("POST", "/api/v1/auth/refresh", lost).Want(401)
 	admin.Do("GET", "/api/v1/auth/me", nil).Want(401)
+	byKey.Do("GET", "/api/v1/auth/me", nil).Want(200) // API keys stay
 	signIn(admin.Name, got.User.Password, 200)
 	signIn(reader.Name, got.User.Password, 401)
 	anyone.Do("POST", "/api/v1/auth/refresh", stays).Want(200)
