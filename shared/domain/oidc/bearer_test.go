@@ -138,6 +138,7 @@ func TestForgedAccessTokens(t *testing.T) {
 		"of the future": {"iat": time.Now().Add(time.Hour).Unix()}, "no subject": {"sub": nil}, "subject with NUL": {"sub": "1\x00"}, "no text": {"sub": 1},
 		"somebody who has never signed in": {"sub": "2"}, "an ID token": {"at_hash": "x"}, "an ID token without a hash": {"nonce": "x", "typ": nil}, "Keycloak's ID token": {"typ": "ID"}, "a logout token": {"events": object{}},
 		"bound to a key": {"cnf": object{"jkt": "x"}}, "an ID token with a hash of the code": {"c_hash": "x"},
+		"larger than 16 KiB": {"padding": strings.Repeat("x", 16<<10)},
 	} {
 		forged[name] = signed(t, r.access(changes))
 	}
@@ -154,6 +155,7 @@ func TestForgedAccessTokens(t *testing.T) {
 		forged[typ] = typed(typ, nil)
 	}
 	for name, text := range map[string]string{"says what it is": typed("AT+jwt", object{"nonce": "x", "typ": nil}), "of Keycloak": typed("JWT", object{"typ": "bearer"}),
+		"almost 16 KiB":            signed(t, r.access(object{"padding": strings.Repeat("x", 11<<10)})),
 		"of a clock that is ahead": signed(t, r.access(object{"iat": time.Now().Add(4 * time.Minute).Unix()}))} {
 		if res := r.me(text); res.Status != 200 {
 			t.Errorf("%s: %d %s", name, res.Status, res.Body)
@@ -168,6 +170,9 @@ func TestForgedAccessTokens(t *testing.T) {
 		t.Errorf("%d rows, want those of one new user", n)
 	}
 	r.me(signed(t, r.access(nil))).Want(200)
+	// A key counts only for the algorithm that the provider names.
+	r.DB.Exec(t, `update oidc_keys set keys = jsonb_set(keys, '{keys,0,alg}', '"ES256"')`)
+	r.me(signed(t, r.access(nil))).Want(401)
 }
 
 // A provider that rotates its keys is asked again, but not for made-up key ids; a failing one delays nobody whose keys

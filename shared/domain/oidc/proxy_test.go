@@ -37,6 +37,9 @@ func TestBehindAProxy(t *testing.T) {
 	if c := res.Header.Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-oidc-") || !strings.Contains(c, "; Path=/; Max-Age=300; HttpOnly; Secure; SameSite=Lax") || strings.Contains(c, "Domain") {
 		t.Error(c)
 	}
+	if r.count("select count(*) from oidc_state where expires_at between now() + interval '4 minutes' and now() + interval '5 minutes'") != 1 {
+		t.Error("a sign-in does not last five minutes")
+	}
 	b.do("POST", at+"id/login", object{"redirectUri": "https://one.test/app"}).Want(400)
 	b.do("POST", at+"id/login", object{"redirectUri": "http://one.test:8443/app"}).Want(400)
 	r.session(b.back(r.idp.authorize(address)), "https://one.test:8443/app")
