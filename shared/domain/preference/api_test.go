@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/longbox/longbox/shared/domain/preference"
@@ -90,11 +89,8 @@ func TestHowMany(t *testing.T) {
 	}
 	me.Do("PUT", all, several(980, 1001)).Want(400) // 990 plus 11 new ones
 	me.Do("PUT", all, several(0, 1001)).Want(400)
-	var both sync.WaitGroup
-	for _, from := range []int{1000, 2000} { // there is room for one of them
-		both.Go(func() { me.Do("PUT", all, several(from, from+10)) })
-	}
-	both.Wait()
+	put := func(from int) func() { return func() { me.Do("PUT", all, several(from, from+10)) } }
+	s.DB.Together(t, "preference", put(1000), put(2000)) // there is room for one of them
 	if m := me.Do("GET", all+"?pageSize=1", nil).Want(200).Map(); m["total"] != 1000.0 {
 		t.Errorf("%v preferences", m["total"])
 	}
@@ -127,11 +123,8 @@ func TestHowMuch(t *testing.T) {
 	me.Do("PUT", all, several(0, 16, long)).Want(200)
 	refused(me.Do("PUT", all, several(16, 33, long)), "preferences")
 	me.Do("PUT", all, several(16, 31, long)).Want(200)
-	var both sync.WaitGroup
-	for _, key := range []string{"/k.31", "/k.32"} { // there is room for one of them
-		both.Go(func() { me.Do("PUT", all+key, map[string]any{"value": long}) })
-	}
-	both.Wait()
+	put := func(key string) func() { return func() { me.Do("PUT", all+key, map[string]any{"value": long}) } }
+	s.DB.Together(t, "preference", put("/k.31"), put("/k.32")) // there is room for one of them
 	if m := me.Do("GET", all+"?pageSize=1", nil).Want(200).Map(); m["total"] != 32.0 || len(m["data"].([]any)) != 1 {
 		t.Errorf("%v preferences", m["total"])
 	}
