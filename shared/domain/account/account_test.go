@@ -79,6 +79,15 @@ func (s *server) count(t *testing.T, sql string, args ...any) (n int) {
 	return n
 }
 
+// lasts checks that the only token in a table expires that long after it was made.
+func (s *server) lasts(t *testing.T, table, life string) {
+	t.Helper()
+	if s.count(t, "select count(*) from "+table) != 1 || s.count(t, "select count(*) from "+table+`
+		where expires_at - created_at between $1::interval - interval '1 minute' and $1::interval + interval '1 minute'`, life) != 1 {
+		t.Errorf("want one %s that lasts %s", table, life)
+	}
+}
+
 func (s *server) set(t *testing.T, key, value string) {
 	t.Helper()
 	s.exec(t, "insert into setting (tenant_id, key, value) values ($1, $2, $3)", s.One, key, value)

@@ -3,10 +3,13 @@ package account_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/longbox/longbox/shared/domain/account"
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -47,17 +50,39 @@ func TestDeleteWhoHasReadMuch(t *testing.T) {
 	}
 	s.exec(t, "create trigger never after delete on progress referencing old table as gone execute function refuse('all')")
 	at := "/api/v1/users/" + u.ID.String()
+	l := signIn(t, s.Anonymous(t, "one"), u.Name, testkit.Password)
 	admin.Do("DELETE", at, nil).Want(500)
 	if m := admin.Do("GET", at, nil).Want(200).Map(); m["isActive"] != false {
 		t.Errorf("a user who is half deleted is active: %v", m)
 	}
 	u.Do("GET", "/api/v1/user", nil).Want(401)
+	admin.Do("PATCH", at, `{"isActive":true}`).Want(200) // the sessions have ended all the same
+	u.Do("GET", "/api/v1/user", nil).Want(401)
+	s.Anonymous(t, "one").Do("POST", "/api/v1/auth/refresh", map[string]string{"refreshToken": l.RefreshToken}).Want(401)
 	s.exec(t, "drop trigger never on progress")
 	admin.Do("DELETE", at, nil).Want(204)
 	admin.Do("GET", at, nil).Want(404)
 	for _, table := range []string{"progress", "completion", "reading_session"} {
 		if n := s.count(t, "select count(*) from "+table); n != 6000 {
 			t.Errorf("%d rows of another user are left in %s", n, table)
+		}
+	}
+}
+
+// A request to delete stops after a while, and says that another one continues.
+func TestDeletionTakesLong(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	u := s.User(t, "one", "reader")
+	s.books(t, 1)
+	s.hasRead(t, u.ID)
+	err := account.DeleteRead(s.In(s.One), s.DB.App, u.ID, time.Now().Add(-time.Second))
+	if f := fault.From(err); f.Code != fault.Unavailable || f.RetryAfter == 0 {
+		t.Errorf("%v", err)
+	}
+	for _, table := range []string{"progress", "completion", "reading_session"} {
+		if s.count(t, "select count(*) from "+table) != 1 {
+			t.Errorf("rows of %s were deleted after the time was up", table)
 		}
 	}
 }

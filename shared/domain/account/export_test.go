@@ -6,3 +6,5 @@ import "time"
 const Evenly = 50 * time.Millisecond
 
 func init() { evenly = Evenly }
+
+var DeleteRead = deleteRead

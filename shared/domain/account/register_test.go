@@ -118,6 +118,7 @@ func TestConfirmEmail(t *testing.T) {
 		t.Errorf("mail to %s", to)
 	}
 	old := lastToken()
+	s.lasts(t, "verification_token", "24 hours")
 
 	// A second mail replaces the first; at most one is sent per minute; the response never reveals who is known.
 	known := resend("ANN@example.org")
@@ -130,6 +131,7 @@ func TestConfirmEmail(t *testing.T) {
 			t.Errorf("mails: %v", s.sent())
 		}
 	}
+	s.lasts(t, "verification_token", "24 hours")
 	if resend("nobody@example.org") != known || len(s.sent()) != 2 {
 		t.Error("an unknown address is told apart")
 	}

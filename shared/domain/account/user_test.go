@@ -72,6 +72,27 @@ func TestUsers(t *testing.T) {
 	admin.Do("GET", "/api/v1/users/not-an-id", nil).Want(400)
 }
 
+// Users are listed by name, whether in capitals or not.
+func TestUsersByName(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	admin := s.User(t, "one", "admin")
+	for _, name := range []string{"cid", "Bea", "ann"} {
+		admin.Do("POST", "/api/v1/users", newUser(name)).Want(201)
+	}
+	for page, want := range map[string]string{"1": "ann Bea", "2": "cid"} {
+		var list struct{ Data []struct{ Username string } }
+		admin.Do("GET", "/api/v1/users?role=reader&pageSize=2&page="+page, nil).Want(200).JSON(&list)
+		names := make([]string, len(list.Data))
+		for i, u := range list.Data {
+			names[i] = u.Username
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("page %s: %s, want %s", page, got, want)
+		}
+	}
+}
+
 func TestUserInput(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
