@@ -219,7 +219,7 @@ func TestHiddenMeanwhile(t *testing.T) {
 	}
 }
 
-// A user who was disabled, or lost the required permission, gets no file.
+// A user who was disabled gets no file.
 func TestUserMayNot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
