@@ -140,6 +140,26 @@ func TestListAndGet(t *testing.T) {
 	}
 }
 
+// Tasks that were added at once follow each other in one order, so that no page repeats or lacks one.
+func TestTasksAddedAtOnce(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	reader := s.User(t, "one", "maintainer")
+	exec(t, s, "drop index task_list") // it would bring them into this order
+	exec(t, s, `insert into task (tenant_id, id, type, created_at) select $1, lpad(n::text, 32, '0')::uuid, 'analyze_series', now() from generate_series(5, 1, -1) n`, s.One)
+	var got string
+	for page := range 3 {
+		var list struct{ Data []struct{ ID string } }
+		reader.Do("GET", fmt.Sprintf("%s?pageSize=2&page=%d", base, page+1), nil).Want(200).JSON(&list)
+		for _, one := range list.Data {
+			got += one.ID[len(one.ID)-1:]
+		}
+	}
+	if got != "12345" {
+		t.Errorf("in the order %s", got)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, p := serve(t)
