@@ -47,9 +47,10 @@ func TestRolesAreBound(t *testing.T) {
 	d := testkit.DB(t)
 	refuseSuperuser(t, d.App)
 	refuseSuperuser(t, d.System)
+	const bound = " in ('longbox_app', 'longbox_system', 'longbox_limited')"
 	roles := collect[role](t, d.App, `select rolname::text, rolsuper, rolbypassrls, rolcreaterole or rolcreatedb, rolreplication
-		from pg_roles where rolname in ('longbox_app', 'longbox_system')`)
-	if len(roles) != 2 {
+		from pg_roles where rolname`+bound)
+	if len(roles) != 3 {
 		t.Fatalf("roles: %+v", roles)
 	}
 	for _, r := range roles {
@@ -59,12 +60,12 @@ func TestRolesAreBound(t *testing.T) {
 	}
 	type owned struct{ Kind, Name, Owner string }
 	for _, o := range collect[owned](t, d.App, `
-		select 'relation', c.oid::regclass::text, pg_get_userbyid(c.relowner)::text from pg_class c where pg_get_userbyid(c.relowner) in ('longbox_app', 'longbox_system')
-		union all select 'function', p.oid::regprocedure::text, pg_get_userbyid(p.proowner)::text from pg_proc p where pg_get_userbyid(p.proowner) in ('longbox_app', 'longbox_system')
-		union all select 'schema', n.nspname::text, pg_get_userbyid(n.nspowner)::text from pg_namespace n where pg_get_userbyid(n.nspowner) in ('longbox_app', 'longbox_system')
-		union all select 'database', d.datname::text, pg_get_userbyid(d.datdba)::text from pg_database d where pg_get_userbyid(d.datdba) in ('longbox_app', 'longbox_system')
+		select 'relation', c.oid::regclass::text, pg_get_userbyid(c.relowner)::text from pg_class c where pg_get_userbyid(c.relowner)`+bound+`
+		union all select 'function', p.oid::regprocedure::text, pg_get_userbyid(p.proowner)::text from pg_proc p where pg_get_userbyid(p.proowner)`+bound+`
+		union all select 'schema', n.nspname::text, pg_get_userbyid(n.nspowner)::text from pg_namespace n where pg_get_userbyid(n.nspowner)`+bound+`
+		union all select 'database', d.datname::text, pg_get_userbyid(d.datdba)::text from pg_database d where pg_get_userbyid(d.datdba)`+bound+`
 		union all select 'member of', g.rolname::text, m.rolname::text from pg_auth_members a join pg_roles g on g.oid = a.roleid join pg_roles m on m.oid = a.member
-		  where m.rolname in ('longbox_app', 'longbox_system') and g.rolname <> 'longbox_may_limit'`) {
+		  where m.rolname`+bound+` and g.rolname <> 'longbox_may_limit'`) {
 		t.Errorf("%s has the %s %s", o.Owner, o.Kind, o.Name)
 	}
 	for _, d := range []*db.DB{d.App, d.System} {
