@@ -3,6 +3,7 @@ package komga_test
 import (
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -33,6 +34,11 @@ func TestCookie(t *testing.T) {
 	given, attributes, _ := strings.Cut(r.Header.Get("Set-Cookie"), "; ")
 	if !strings.HasPrefix(given, "KOMGA-SESSION=") || attributes != "Path=/komga; Max-Age=3600; HttpOnly; SameSite=Strict" {
 		t.Fatalf("the cookie is %s; %s", given, attributes)
+	}
+	overHTTPS, w := httptest.NewRequest("GET", "https://one.test"+root+"/v2/users/me", nil), httptest.NewRecorder()
+	overHTTPS.Header = first.Header
+	if s.API.Router.ServeHTTP(w, overHTTPS); !strings.Contains(w.Header().Get("Set-Cookie"), "; Secure") {
+		t.Errorf("over https: %d, %v", w.Code, w.Header())
 	}
 	cookie := with(me, "Cookie", given)
 	if got := cookie.Do("GET", root+"/v2/users/me", nil).Want(200); got.Map()["id"] != me.ID.String() || got.Header.Get("Set-Cookie") != "" {

@@ -809,6 +809,12 @@ func TestUsersSignInToServices(t *testing.T) {
 		cookie, _, _ = strings.Cut(got.Header.Get("Set-Cookie"), ";")
 		return u.Query(), cookie
 	}
+	w, overHTTPS := httptest.NewRecorder(), httptest.NewRequest("POST", "https://one.test"+user+"/"+id+"/oauth/start", nil)
+	overHTTPS.Header = c.Header
+	if r.API.Router.ServeHTTP(w, overHTTPS); !strings.Contains(w.Header().Get("Set-Cookie"), "; Secure") {
+		t.Errorf("over https: %d, %v", w.Code, w.Header())
+	}
+	r.DB.Exec(t, "delete from user_plugin_sign_in")
 	to, cookie := begin()
 	if to.Get("from") != "longbox" || to.Get("response_type") != "code" || to.Get("client_id") != "longbox" || to.Get("scope") != "read write" ||
 		to.Get("code_challenge_method") != "S256" || to.Get("redirect_uri") != "http://one.test"+user+"/oauth/callback" {
