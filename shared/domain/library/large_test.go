@@ -1,12 +1,15 @@
 package library_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/library"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -84,5 +87,41 @@ func TestDeletionOfSeriesInParts(t *testing.T) {
 		if !found || left != want || (err == nil) != (want == 0) {
 			t.Errorf("%d series are left, want %d; found %v, %v", left, want, found, err)
 		}
+	}
+}
+
+// A library with very many tasks that wait can be deleted, and listeners are not told of tasks that they never saw.
+func TestDeletionWithManyTasks(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	id := twice(t, f, admin, 1)[0]
+	f.DB.Exec(t, `insert into task (tenant_id, id, type, library_id, status, started_at)
+		select $1, gen_random_uuid(), 'plugin_auto_match', $2, case when n = 1 then 'running' else 'pending' end, case when n <= 2 then now() end
+		from generate_series(1, 600) n`, f.One, id)
+	f.events = nil
+	admin.Do("DELETE", path+"/"+id, nil).Want(204)
+	if want := []string{"task_progress", "task_progress", "library_deleted"}; !slices.Equal(f.events, want) {
+		t.Errorf("listeners are told of %d events, want %v", len(f.events), want)
+	}
+}
+
+// Cancelling many tasks takes long, however few books are deleted with it: it has no statement timeout.
+func TestDeletionMayCancelForLong(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	admin := f.User(t, "one", "admin")
+	id := uuid.MustParse(twice(t, f, admin, 1)[0])
+	f.DB.Exec(t, `create function public.hurry() returns trigger language plpgsql as $$ begin
+		if current_setting('statement_timeout') <> '0' then raise exception 'there are only %', current_setting('statement_timeout'); end if; return null; end $$`)
+	f.DB.Exec(t, "create trigger hurry after update on task for each statement execute function public.hurry()")
+	d, err := db.Open(db.Config{URL: f.DB.AppURL + "&app.request_timeout=1min", MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ctx := db.In(t.Context(), &auth.Caller{Tenant: f.One, AccountID: admin.ID})
+	if _, found, err := library.Remove(ctx, d, id, 200, time.Minute); err != nil || !found {
+		t.Errorf("found %v, %v", found, err)
 	}
 }

@@ -238,7 +238,7 @@ var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
 
 // remove deletes a library with everything in it; found is false if there is none. A large library is deleted in
 // several transactions, which start with that many rows. If it stops in between, by an error or at end, the library
-// stays inactive and the next call continues. It returns the tasks that were cancelled, also if there is an error.
+// stays inactive and the next call continues. It returns the cancelled tasks that listeners know, also if there is an error.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time) (tasks []cancelled, found bool, err error) {
 	steps := db.Steps{Size: rows}
 	for {
@@ -258,7 +258,7 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time
 	}
 }
 
-// removePart cancels the library's unfinished tasks and deletes up to that many books, or series if no books are left;
+// removePart cancels the library's unfinished tasks, however many, and deletes up to that many books, or series if no books are left;
 // if neither are left, it deletes the library itself. What readers have of the books and series goes too, which may be
 // very much. It locks tasks first and children before parents, as workers do. A library that remains is inactive:
 // only a person can start a scan of it, which the next part cancels.
@@ -272,9 +272,10 @@ func removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, limit tim
 	const books, series = "select id from book where tenant_id = app.tenant() and library_id = $1", "select id from series where tenant_id = app.tenant() and library_id = $1"
 	var b pgx.Batch
 	var children []cancelled
-	// Listeners know only started ones.
+	db.NoStatementTimeout(&b)
+	// Listeners know only started ones, and scans.
 	db.All(&b, &children, "with t as ("+cancel+"not null"+ended+" where t.started_at is not null", id)
-	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended, id)
+	db.All(&b, &tasks, "with t as ("+cancel+"null"+ended+" where t.started_at is not null or t.type = $2", id, task.ScanLibrary)
 	// A task added during the cancellation may be writing. Books are locked after these rows, as its worker does:
 	b.Queue("select from scan where tenant_id = app.tenant() and library_id = $1 order by id for update", id)
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for update", id)
