@@ -22,5 +22,6 @@ var (
 // Hashing precedes them.
 const Hashing = hashing
 
-// RecordSQL is the statement that logs a session; MaxSessions is how many are kept.
-var RecordSQL, MaxSessions = recordSQL, maxSessions
+// RecordSQL is the statement that logs a session, AbsorbSQL the one that merges positions into measured sessions $1;
+// MaxSessions is how many are kept.
+var RecordSQL, AbsorbSQL, MaxSessions = recordSQL, absorbSQL, maxSessions

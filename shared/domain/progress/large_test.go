@@ -90,6 +90,27 @@ func TestMarkingStaysLinear(t *testing.T) {
 	}
 }
 
+// A measured session looks only for positions of its own time, not for all that the device has sent of the book.
+func TestAbsorbingStaysLinear(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	large(t, s, 1)
+	me := s.User(t, "one", "reader")
+	s.DB.Exec(t, `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, implied, active_ms, recorded_at)
+		select tenant_id, $1, gen_random_uuid(), id, 1, 'progress', 'device', at, at + length, active is null, active, now()
+		from book, (
+		  select now() - n * interval '1 minute' as at, interval '0' as length, null::bigint as active from generate_series(1, 5000) n
+		  union all select now() - n * interval '10 minutes', interval '5 minutes', 1000 from generate_series(1, 500) n) x`, me.ID)
+	s.DB.Exec(t, "analyze reading_session")
+	var measured []uuid.UUID
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select array(select id from reading_session where active_ms > 0)").Scan(&measured); err != nil {
+		t.Fatal(err)
+	}
+	if n := discarded(t, s, me, progress.AbsorbSQL, measured); n > 50_000 { // each session with all positions: 2,500,000
+		t.Errorf("%d rows are discarded", n)
+	}
+}
+
 // discarded runs a statement as the caller and returns how many rows its filters and joins discard.
 func discarded(t *testing.T, s *testkit.Server, c *testkit.Client, sql string, args ...any) (n int) {
 	t.Helper()

@@ -161,12 +161,13 @@ var passesSQL = `with counted as (
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
 // absorbSQL deletes the plain positions that a device sent during a session that it then sent with measurements. The
-// furthest position stays, and the last locator if the session has none.
+// furthest position stays, and the last locator if the session has none. The index has ended_at, so each measured session
+// reads only what ended in its time.
 var absorbSQL = `with pair as materialized (
 	  select m.id as by, s.* from reading_session m cross join lateral (
 	    select x.id, x.page, x.percentage, x.locator, x.device_name, x.ended_at from reading_session x where ` + mine("x", "m.book_id") + `
 	      and x.pass = m.pass and x.device_id = m.device_id
-	      and x.implied and x.kind = 'progress' and x.started_at >= m.started_at and x.ended_at <= m.ended_at offset 0) s
+	      and x.implied and x.kind = 'progress' and x.started_at >= m.started_at and x.ended_at between m.started_at and m.ended_at offset 0) s
 	  where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = any($1) and m.kind <> 'reset'),
 	absorbed as (
 	  delete from reading_session s where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = any(array(select p.id from pair p)))
@@ -230,6 +231,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 		b.Queue(passesSQL, reset)
 	}
 	if len(measured) > 0 {
+		b.Queue(hashing)
 		b.Queue(absorbSQL, measured)
 	}
 	db.Values(&b, &logged, "select id from reading_session where tenant_id = app.tenant() and account_id = app.account() and id = any($1)", ids)
