@@ -60,7 +60,7 @@ func Routes(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, op("POST", "/books/bulk/unread", "unreadBooks", "Mark several books as unread and clear the caller's progress"),
 		func(ctx context.Context, in *BooksInput) (*Marked, error) {
-			n, err := several(ctx, d, in.Body.BookIDs, queueUnread)
+			n, err := UnreadBooks(ctx, d, in.Body.BookIDs)
 			return MarkedAs("unread", n, err)
 		})
 	httpapi.Register(a, op("POST", "/reading-sessions", "recordReadingSessions", "Record reading sessions of the caller, including past and offline ones"),

@@ -1,5 +1,24 @@
 package progress
 
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/db"
+)
+
+// MarkUntil marks the books of series as read or unread, until end.
+func MarkUntil(ctx context.Context, d *db.DB, series []uuid.UUID, read bool, end time.Time) (int64, error) {
+	as := asUnread
+	if read {
+		as = asRead
+	}
+	n, _, err := wholeSeries(ctx, d, series, as, end)
+	return n, err
+}
+
 // ListSQL and CountSQL are the statements of the list.
 var (
 	ListSQL  = listSQL
@@ -16,7 +35,7 @@ var (
 // Writes are the statements that write progress: $1 are ids of books; in WritesBy $2 is the device.
 var (
 	Writes   = []string{hold(ofBooks), adopt(ofBooks), fold(ofBooks) + records, fold(there(ofBooks)) + "select count(*) from written"}
-	WritesBy = []string{note(ofBooks, toTheEnd(ofBooks), "$2"), reset(there(ofBooks))}
+	WritesBy = []string{note(ofBooks, toTheEnd(ofBooks)+" and not "+isRead, "$2"), reset(there(ofBooks))}
 )
 
 // Hashing precedes them.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -56,6 +59,63 @@ func TestMarkLargeSeries(t *testing.T) {
 	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select (select count(*) from reading_session), (select count(*) from completion)").
 		Scan(&sessions, &completions); err != nil || sessions != 7500 || completions != 5000 {
 		t.Errorf("%d sessions and %d completions, %v", sessions, completions, err)
+	}
+}
+
+// A request that marks very many books ends in time, and the next one continues: it does not begin anew.
+func TestMarkingContinues(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	series := large(t, s, 2500)
+	ctx, past := callerContext(s.User(t, "one", "reader")), time.Now().Add(-time.Second)
+	for _, read := range []bool{true, false} {
+		for left := 1500; left >= -500; left -= 1000 {
+			n, err := progress.MarkUntil(ctx, s.DB.App, []uuid.UUID{series}, read, past)
+			if left > 0 && !fault.Is(err, fault.Unavailable) || left <= 0 && (err != nil || read && n != 2500 || !read && n != 500) {
+				t.Fatalf("read %v: %d are marked, %v", read, n, err)
+			}
+			var unread int
+			if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select 2500 - count(*) from progress").Scan(&unread); err != nil {
+				t.Fatal(err)
+			}
+			if want := max(left, 0); read && unread != want || !read && unread != 2500-want {
+				t.Errorf("read %v: %d books are unread while %d are left", read, unread, want)
+			}
+		}
+	}
+}
+
+// Marking books as read leaves those as they are that are read already, except for one with another number of pages.
+func TestMarkingAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	series, books := shelf(t, s, 3)
+	me := s.User(t, "one", "reader")
+	ctx := callerContext(me)
+	if _, err := progress.ReadSeries(ctx, s.DB.App, series); err != nil {
+		t.Fatal(err)
+	}
+	// Another device would add a session, and the same one would change the time of its session.
+	s.DB.Exec(t, "update reading_session set device_id = 'other' where book_id = $1", books[1])
+	s.DB.Exec(t, "update book set page_count = 11 where id = $1", books[2])
+	const state = "select array(select updated_at::text || current_page from progress order by array_position($1::uuid[], book_id))"
+	var before, after []string
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), state, books).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	for name, again := range map[string]func() (int64, error){
+		"series": func() (int64, error) { return progress.ReadSeries(ctx, s.DB.App, series) },
+		"books":  func() (int64, error) { return progress.ReadBooks(ctx, s.DB.App, books) },
+	} {
+		if n, err := again(); err != nil || n != 3 {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), state, books).Scan(&after); err != nil {
+			t.Fatal(err)
+		}
+		if before[0] != after[0] || before[1] != after[1] || !strings.HasSuffix(after[2], "11") {
+			t.Errorf("%s: %v, was %v", name, after, before)
+		}
 	}
 }
 

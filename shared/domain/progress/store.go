@@ -3,6 +3,7 @@ package progress
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -149,10 +150,13 @@ func unread(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	return nil
 }
 
+// isRead is a condition on the book b: marking it as read again would change nothing but the time of its last update.
+var isRead = "exists (select from progress p where " + mine("p", "b.id") + " and p.completed and p.current_page = b.page_count and p.percentage = 1)"
+
 // queueRead and queueUnread mark the books of ids and count them; unread counts only books that had progress.
 func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
-	b.Queue(note(which, toTheEnd(which), "$2"), ids, device)
+	b.Queue(note(which, toTheEnd(which)+" and not "+isRead, "$2"), ids, device)
 	db.Value(b, n, fold(there(which))+"select count(*) from written", ids)
 }
 
@@ -162,25 +166,48 @@ func queueUnread(b *pgx.Batch, n *int64, which, device string, ids any) {
 	b.Queue(fold(there(which))+"select from written", ids)
 }
 
-type mark func(b *pgx.Batch, n *int64, which, device string, ids any)
+// mark is a change of many books: queue marks some, and left is a condition on a book b that is not marked yet. With
+// all, books that were marked before count, too.
+type mark struct {
+	queue func(b *pgx.Batch, n *int64, which, device string, ids any)
+	left  string
+	all   bool
+}
 
-// markAtOnce is how many books are marked per transaction, within the time limit for statements of requests.
-const markAtOnce = 1000
+var (
+	asRead   = mark{queueRead, "not " + isRead, true}
+	asUnread = mark{queueUnread, "exists (select from progress p where " + mine("p", "b.id") + ")", false}
+)
+
+// markAtOnce is how many books are marked per transaction, within the time limit for statements of requests; markTime
+// is how long a request marks books.
+const (
+	markAtOnce = 1000
+	markTime   = 20 * time.Second
+)
+
+var errManyBooks = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
+	Message: "There are too many books to mark in one request; send it again to continue"}
 
 // ReadSeries marks every book of a series as read and counts them; NotFound if there is no such series.
 func ReadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
-	return one(ctx, d, series, queueRead)
+	return one(ctx, d, series, asRead)
 }
 
 // UnreadSeries clears the progress in every book of a series and counts the books that had any; NotFound if there is no
 // such series.
 func UnreadSeries(ctx context.Context, d *db.DB, series uuid.UUID) (int64, error) {
-	return one(ctx, d, series, queueUnread)
+	return one(ctx, d, series, asUnread)
 }
 
 // ReadBooks marks books as read and counts them; unknown ids are ignored.
 func ReadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) {
-	return several(ctx, d, books, queueRead)
+	return several(ctx, d, books, asRead, time.Now().Add(markTime))
+}
+
+// UnreadBooks clears the progress in books and counts those that had any; unknown ids are ignored.
+func UnreadBooks(ctx context.Context, d *db.DB, books []uuid.UUID) (int64, error) {
+	return several(ctx, d, books, asUnread, time.Now().Add(markTime))
 }
 
 // ReadBooksBy is ReadBooks with a device of its own.
@@ -193,45 +220,54 @@ func ReadBooksBy(ctx context.Context, d *db.DB, device string, books []uuid.UUID
 
 // ReadAllSeries is ReadSeries for several series; unknown ids are ignored.
 func ReadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
-	n, _, err := wholeSeries(ctx, d, series, queueRead)
+	n, _, err := wholeSeries(ctx, d, series, asRead, time.Now().Add(markTime))
 	return n, err
 }
 
 // UnreadAllSeries is UnreadSeries for several series; unknown ids are ignored.
 func UnreadAllSeries(ctx context.Context, d *db.DB, series []uuid.UUID) (int64, error) {
-	n, _, err := wholeSeries(ctx, d, series, queueUnread)
+	n, _, err := wholeSeries(ctx, d, series, asUnread, time.Now().Add(markTime))
 	return n, err
 }
 
 func one(ctx context.Context, d *db.DB, series uuid.UUID, as mark) (int64, error) {
-	n, found, err := wholeSeries(ctx, d, []uuid.UUID{series}, as)
+	n, found, err := wholeSeries(ctx, d, []uuid.UUID{series}, as, time.Now().Add(markTime))
 	if err == nil && !found {
 		err = fault.Missing("Series")
 	}
 	return n, err
 }
 
-// wholeSeries marks all books of series; found tells whether there is any of the series.
-func wholeSeries(ctx context.Context, d *db.DB, series []uuid.UUID, as mark) (n int64, found bool, err error) {
+// wholeSeries marks the books of series that are not marked yet, until end; found tells whether there is any of the
+// series.
+func wholeSeries(ctx context.Context, d *db.DB, series []uuid.UUID, as mark, end time.Time) (n int64, found bool, err error) {
 	var b pgx.Batch
 	var books []uuid.UUID
+	var all int64
+	from := " from book b where b.tenant_id = app.tenant() and " + there("b.series_id = any($1)")
 	db.Value(&b, &found, "select exists (select from series where tenant_id = app.tenant() and id = any($1))", series)
-	db.Values(&b, &books, "select b.id from book b where b.tenant_id = app.tenant() and "+there("b.series_id = any($1)")+" order by b.id", series)
+	db.Values(&b, &books, "select b.id"+from+" and "+as.left+" order by b.id", series)
+	db.Value(&b, &all, "select count(*)"+from, series)
 	if err := d.Run(ctx, &b); err != nil {
 		return 0, false, err
 	}
-	n, err = several(ctx, d, books, as)
+	n, err = several(ctx, d, books, as, end)
+	if as.all {
+		n += all - int64(len(books))
+	}
 	return n, found, err
 }
 
-// several marks books in several transactions. If one fails, those before it stay. Marking again begins with them, and
-// then only the time of their last update changes.
-func several(ctx context.Context, d *db.DB, books []uuid.UUID, as mark) (n int64, err error) {
+// several marks books in several transactions, until end. If one fails, those before it stay.
+func several(ctx context.Context, d *db.DB, books []uuid.UUID, as mark, end time.Time) (n int64, err error) {
 	for some := range slices.Chunk(books, markAtOnce) {
 		var b pgx.Batch
 		var marked int64
+		if n > 0 && time.Now().After(end) {
+			return n, errManyBooks
+		}
 		b.Queue(hashing)
-		as(&b, &marked, ofBooks, device(ctx), some)
+		as.queue(&b, &marked, ofBooks, device(ctx), some)
 		if err := d.Run(ctx, &b); err != nil {
 			return n, err
 		}
