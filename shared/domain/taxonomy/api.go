@@ -3,6 +3,7 @@ package taxonomy
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -111,10 +112,8 @@ func (k kind) routes(a *httpapi.API, d *db.DB, publish events.Publish, list, cle
 		})
 	httpapi.Register(a, operation("DELETE", "/"+k.plural+"/{id}", remove, "Delete a "+k.table+" and remove it from all series and books; files that name it add it again", auth.SystemAdmin),
 		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
-			met, err := k.remove(ctx, d, in.ID)
-			if err == nil {
-				publish(ctx, httpapi.TenantOf(ctx).ID, met...)
-			}
+			met, err := k.remove(ctx, d, in.ID, removeRows, time.Now().Add(removeTime))
+			publish(ctx, httpapi.TenantOf(ctx).ID, met...)
 			return nil, err
 		})
 }

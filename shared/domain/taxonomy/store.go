@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -143,39 +144,85 @@ func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
 // told is the maximum number of series and books that get their own event; beyond it, only their libraries do.
 const told = 500
 
-// remove takes a term from everything that has it, and returns what to publish; NotFound if there is none.
-func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) ([]events.Event, error) {
+// removeRows is how many series, and books, a deletion starts with, and removeTime is the time per request.
+const (
+	removeRows = 500
+	removeTime = 20 * time.Second
+)
+
+// remove takes a term from everything that has it, and returns what to publish, also if there is an error; NotFound if
+// there is no such term. It takes a common term in several transactions, which start with that many rows. If it stops
+// in between, by an error or at end, the next call continues.
+func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time) ([]events.Event, error) {
+	var met removed
+	steps := db.Steps{Size: rows}
+	for {
+		var part removed
+		err := steps.Next(func(rows int, limit time.Duration) (err error) {
+			part, err = k.removePart(ctx, d, id, rows, limit)
+			return err
+		})
+		for i := range part.owners {
+			met.owners[i] = append(met.owners[i], part.owners[i]...)
+		}
+		met.found = met.found || part.found
+		switch {
+		case err == nil && !met.found:
+			err = fault.Missing(k.what)
+		case err == nil && part.left && time.Now().After(end):
+			err = fault.New(fault.Unavailable, "The %s has too many series and books to delete it in one request; delete it again to continue", k.table).After(time.Second)
+		}
+		if err != nil || !part.left {
+			return k.events(met.owners), err
+		}
+	}
+}
+
+// removed are the series and books from which a term was taken, whether there was the term, and whether it is left.
+type removed struct {
+	owners      [2][]touched
+	found, left bool
+}
+
+func (k kind) sets() [2]set { return [2]set{{k, owner.Series}, {k, owner.Book}} }
+
+// removePart takes a term from up to that many series, and books; if none has it any more, it deletes the term.
+func (k kind) removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, limit time.Duration) (out removed, err error) {
 	var b pgx.Batch
-	sets := []set{{k, owner.Series}, {k, owner.Book}}
-	met, libraries := make([][]touched, len(sets)), make([][]uuid.UUID, len(sets))
 	var n int64
-	db.NoStatementTimeout(&b) // for 30,000 series this takes long
-	for i, s := range sets {
-		having := " from {o}_{t} x join {o} o on o.tenant_id = x.tenant_id and o.id = x.{id} where x.tenant_id = app.tenant() and x.{t}_id = $1"
-		db.All(&b, &met[i], s.sql("select {touched}"+having+" and "+s.There+" limit $2"), id, told+1)
-		db.Values(&b, &libraries[i], s.sql("select distinct o.library_id"+having), id)
+	unused := ""
+	db.StatementTimeout(&b, limit)
+	for i, s := range k.sets() {
+		having := "from {o}_{t} y where y.tenant_id = app.tenant() and y.{t}_id = $1"
+		db.All(&b, &out.owners[i], s.sql(`with gone as (
+			  delete from {o}_{t} x where x.tenant_id = app.tenant() and x.{t}_id = $1 and x.{id} = any(array(select y.{id} `+having+` limit $2)) returning x.{id})
+			select {touched} from {o} o where {there} and o.id in (select {id} from gone)`), id, rows)
+		unused += s.sql(" and not exists (select " + having + ")")
 	}
-	db.Affected(&b, &n, "delete from "+k.table+" where tenant_id = app.tenant() and id = $1", id)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, fault.Missing(k.what)
-	}
-	var out []events.Event
-	for i, s := range sets {
+	db.Affected(&b, &n, "delete from "+k.table+" where tenant_id = app.tenant() and id = $1"+unused, id)
+	db.Value(&b, &out.left, "select exists (select from "+k.table+" where tenant_id = app.tenant() and id = $1)", id)
+	err = d.Run(ctx, &b)
+	out.found = n > 0 || out.left
+	return out, err
+}
+
+// events are those of the series and books that have lost a term; of very many, those of their libraries.
+func (k kind) events(met [2][]touched) (out []events.Event) {
+	for i, s := range k.sets() {
 		out = append(out, s.events(met[i])...)
 	}
 	if len(out) <= told {
-		return out, nil
+		return out
 	}
-	all := slices.Concat(libraries...)
-	slices.SortFunc(all, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
+	libraries := map[uuid.UUID]bool{}
+	for _, t := range slices.Concat(met[0], met[1]) {
+		libraries[t.LibraryID] = true
+	}
 	out = nil
-	for _, library := range slices.Compact(all) {
+	for library := range libraries {
 		out = append(out, events.LibraryUpdated(library))
 	}
-	return out, nil
+	return out
 }
 
 // of are those of an owner; NotFound where there is none.

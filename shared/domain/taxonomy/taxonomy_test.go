@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -245,6 +247,35 @@ func TestCommonTermGoes(t *testing.T) {
 	if len(r.told) != 1 || !strings.HasPrefix(r.told[0], "library_updated ") {
 		t.Errorf("told: %d events, first %v", len(r.told), r.told[:min(1, len(r.told))])
 	}
+}
+
+// Taking a tag from very many series takes long: then it goes from fewer at once, and the next request continues.
+func TestDeletionOfATermInParts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.series(r.One, "A")
+	r.DB.Exec(t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select tenant_id, gen_random_uuid(), library_id, n::text, 'n', 'n', 'n', 'n' from series, generate_series(2, 300) n`)
+	r.DB.Exec(t, "insert into tag (tenant_id, id, name) values ($1, $1, 'common')", r.One)
+	r.DB.Exec(t, "insert into series_tag (tenant_id, series_id, tag_id) select tenant_id, id, tenant_id from series")
+	r.DB.Exec(t, `create function public.slow() returns trigger language plpgsql as $$ begin
+		if (select count(*) from gone) > 200 then raise exception 'too many' using errcode = '57014'; end if; return null; end $$`)
+	r.DB.Exec(t, "create trigger slow after delete on series_tag referencing old table as gone for each statement execute function public.slow()")
+	told := 0
+	for _, left := range []int{300 - 500/4, 0} {
+		out, err := taxonomy.RemoveTag(r.In(r.One), r.DB.App, r.One, 500, time.Now().Add(-time.Second))
+		var n int
+		if err := r.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from series_tag").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if told += len(out); n != left || fault.Is(err, fault.Unavailable) != (left > 0) {
+			t.Fatalf("%d series have the tag, want %d: %v", n, left, err)
+		}
+	}
+	if told != 300 {
+		t.Errorf("%d series are told", told)
+	}
+	r.User(t, "one", "admin").Do("DELETE", base+"/tags/"+r.One.String(), nil).Want(404)
 }
 
 // Concurrent changes neither deadlock nor fail.
