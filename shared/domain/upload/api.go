@@ -44,7 +44,7 @@ type Address struct {
 	Path      string            `json:"path"`
 	Method    string            `json:"method" enum:"PUT"`
 	URL       *string           `json:"url" nullable:"true" doc:"Address for the whole file, if it is uploaded in one PUT"`
-	Headers   map[string]string `json:"headers" nullable:"false" doc:"Headers to send unchanged with each PUT; Content-Length is the size"`
+	Headers   map[string]string `json:"headers" nullable:"false" doc:"Headers to send unchanged with each PUT; Content-Length is the size. If a repeated PUT is answered with 412, the file exists, perhaps from your first attempt"`
 	UploadID  *uuid.UUID        `json:"uploadId" nullable:"true" doc:"Id of a multipart upload: complete or abort it within a day"`
 	PartSize  *int64            `json:"partSize" nullable:"true" doc:"Size in bytes of every part except the last"`
 	Parts     []PartAddress     `json:"parts" nullable:"true"`

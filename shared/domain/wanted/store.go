@@ -32,38 +32,60 @@ func list(ctx context.Context, d *db.DB, sort string, limit, offset int) ([]Entr
 // lock serializes the writers of one user's list, so that no two entries get the same place.
 const lock = "select from account where tenant_id = app.tenant() and id = app.account() for no key update"
 
-// insert appends the existing ones of series $1 and books $2 in their given order. Books are locked before series, both
-// by id, like everywhere.
+// most is the maximum number of entries of a list.
+const most = 10_000
+
+// insert appends the existing ones of series $1 and books $2 in their given order, or none if the list would get more
+// than $3 entries. Books are locked before series, both by id, like everywhere.
 const insert = `with found as materialized (
 	  select s.id as series_id, null::uuid as book_id, array_position($1::uuid[], s.id) as nth from series s
 	  where s.tenant_id = app.tenant() and s.id = any($1)
 	  union all
 	  select null, b.id, cardinality($1) + array_position($2::uuid[], b.id) from book b
 	  where b.tenant_id = app.tenant() and b.id = any($2) and b.deleted_at is null),
+	present as materialized (
+	  select count(*) as n, coalesce(max(w.place), 0) as place, count(*) filter (where w.series_id = any($1) or w.book_id in (select book_id from found)) as found
+	  from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account()),
+	size as materialized (select p.place, p.n + (select count(*) from found) - p.found > $3 and (select count(*) from found) > p.found as is_full from present p),
 	fresh as (
 	  insert into wanted (tenant_id, account_id, id, series_id, book_id, place, added_at)
-	  select app.tenant(), app.account(), gen_random_uuid(), f.series_id, f.book_id, f.nth + (
-	    select coalesce(max(w.place), 0) from wanted w where w.tenant_id = app.tenant() and w.account_id = app.account()),
-	    statement_timestamp() + f.nth * interval '1 microsecond' from found f order by f.book_id, f.series_id
+	  select app.tenant(), app.account(), gen_random_uuid(), f.series_id, f.book_id, f.nth + z.place,
+	    statement_timestamp() + f.nth * interval '1 microsecond' from found f join size z on not z.is_full order by f.book_id, f.series_id
 	  on conflict do nothing returning 1)
-	select (select count(*) from fresh) as added, (select count(*) from found) - (select count(*) from fresh) as present`
+	select (select count(*) from fresh) as added, (select count(*) from found) - (select count(*) from fresh) as present, is_full from size`
+
+// inserted is the result of insert.
+type inserted struct {
+	Added
+	Full bool `db:"is_full"`
+}
+
+func (i *inserted) err() error {
+	if i.Full {
+		return fault.New(fault.Conflict, "A want-to-read list can have %d entries; remove some first", most)
+	}
+	return nil
+}
 
 func addAll(ctx context.Context, d *db.DB, items Items) (*Added, error) {
 	var b pgx.Batch
-	var out *Added
+	var out *inserted
 	queueAdd(&b, &out, items)
-	return out, d.Run(ctx, &b)
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	return &out.Added, out.err()
 }
 
-func queueAdd(b *pgx.Batch, dst **Added, items Items) {
+func queueAdd(b *pgx.Batch, dst **inserted, items Items) {
 	b.Queue(lock)
-	db.One(b, dst, insert, append([]uuid.UUID{}, items.SeriesIDs...), append([]uuid.UUID{}, items.BookIDs...))
+	db.One(b, dst, insert, append([]uuid.UUID{}, items.SeriesIDs...), append([]uuid.UUID{}, items.BookIDs...), most)
 }
 
 // add appends one item; NotFound if there is no such series or book.
 func add(ctx context.Context, d *db.DB, item Item) (*Entry, error) {
 	var b pgx.Batch
-	var added *Added
+	var added *inserted
 	var out *Entry
 	items, column, id, what := Items{}, "series_id", item.SeriesID, "Series"
 	if item.BookID != nil {
@@ -74,6 +96,9 @@ func add(ctx context.Context, d *db.DB, item Item) (*Entry, error) {
 	queueAdd(&b, &added, items)
 	db.One(&b, &out, "select "+columns+mine+" and w."+column+" = $1", *id)
 	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if err := added.err(); err != nil {
 		return nil, err
 	}
 	if out == nil {

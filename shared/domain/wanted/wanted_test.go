@@ -245,3 +245,34 @@ func rows(t testing.TB, s *testkit.Server, sql string) (n int) {
 	}
 	return n
 }
+
+// A full list takes nothing more, but what is on it may be added again.
+func TestFullList(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me, of := s.User(t, "one", "reader"), things(t, s, s.One)
+	s.DB.Exec(t, `with b as (
+		  insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title)
+		  select tenant_id, gen_random_uuid(), library_id, series_id, n::text, 1, now(), 'cbz', 'n', 'n', 'n' from book, generate_series(1, 9998) n where id = $2 returning tenant_id, id)
+		insert into wanted (tenant_id, account_id, id, book_id, place, added_at)
+		select tenant_id, $1, id, id, row_number() over (), now() from b`, me.ID, of["a"])
+	list := func(names ...string) string {
+		var ids []string
+		for _, n := range names {
+			ids = append(ids, fmt.Sprintf("%q", of[n]))
+		}
+		return `{"seriesIds":[` + strings.Join(ids, ",") + `]}`
+	}
+	me.Do("POST", at+"/bulk", list("A", "B", "C")).Want(409)
+	if m := me.Do("POST", at+"/bulk", list("A", "B")).Want(200).Map(); m["added"] != 2.0 {
+		t.Errorf("%v", m)
+	}
+	if m := me.Do("POST", at+"/bulk", list("A", "B")).Want(200).Map(); m["added"] != 0.0 || m["alreadyPresent"] != 2.0 {
+		t.Errorf("%v", m)
+	}
+	me.Do("POST", at, `{"seriesId":"`+of["A"].String()+`"}`).Want(201)
+	me.Do("POST", at, `{"seriesId":"`+of["C"].String()+`"}`).Want(409)
+	if m := me.Do("GET", at, nil).Want(200).Map(); m["total"] != 10_000.0 {
+		t.Errorf("%v entries", m["total"])
+	}
+}
