@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // clearing is the checkpoint of a clean-up of PDF documents.
@@ -103,7 +104,7 @@ func (m *Maker) again(ctx context.Context, h task.Held, at clearing) error {
 		return err
 	}
 	// Without the object's location: the bucket is the operator's.
-	return errors.New("the store does not delete some pages of PDF documents: " + at.Refused)
+	return fault.New(fault.Unavailable, "The store does not delete some pages of PDF documents: %s", at.Refused)
 }
 
 // clear deletes some packs, objects first, as in Expire. The row of a pack that was made again meanwhile stays.
