@@ -401,8 +401,8 @@ func TestDeadLetterQueue(t *testing.T) {
 	broken.SystemURL = strings.Replace(broken.SystemURL, "longbox_system", "longbox_nobody", 1)
 	r.config = broken
 	cannot := r.worker()
-	for _, want := range []string{"pending, to be sent: no worker could claim it",
-		"failed: No worker finished the task: its message was received 6 times: no worker could claim it"} {
+	for _, want := range []string{"pending, to be sent: No worker could start the task",
+		"failed: No worker finished the task in 6 attempts: No worker could start the task"} {
 		r.exec("update task set scheduled_for = now() - interval '1 hour', queued_at = now() + interval '1 hour'") // sent, and what came before is long ago
 		if _, err := q.Send(context.Background(), fmt.Sprintf(`{"tenant":%q,"task":%q}`, o.tenant, id)); err != nil {
 			t.Fatal(err)

@@ -213,7 +213,7 @@ func TestDeadLetters(t *testing.T) {
 	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6))
 	var reason string
 	must(t, d.Owner.Pool().QueryRow(ctx, "select status || ': ' || last_error from task where id = $1", child).Scan(&reason))
-	if reason != "failed: No worker finished the task: its message was received 6 times: the store is away" {
+	if reason != "failed: No worker finished the task in 6 attempts: the store is away" {
 		t.Error(reason)
 	}
 	if !slices.Equal(scans, []uuid.UUID{parent}) {

@@ -92,7 +92,7 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
 	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task
 		set queued_at = case when last_error is null then null else queued_at end,
-		  scheduled_for = case when last_error is null then now() else scheduled_for end, last_error = 'no worker could claim it'
+		  scheduled_for = case when last_error is null then now() else scheduled_for end, last_error = 'No worker could start the task'
 		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0
 		  and (last_error is null or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		log.Warn("dead-letter message: no worker could claim the task; the scheduler sends it once more")
 		return nil
 	}
-	reason := fmt.Sprintf("No worker finished the task: its message was received %d times", receives)
+	reason := fmt.Sprintf("No worker finished the task in %d attempts", receives)
 	states, err := fail(ctx, r.System, m.Tenant, m.Task, reason)
 	if err != nil {
 		return err

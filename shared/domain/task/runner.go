@@ -150,7 +150,7 @@ func (h Held) outcome(err, cause error) (failure *string, retry *time.Duration) 
 	case err == nil:
 		return nil, nil
 	case errors.Is(cause, ErrTime) && !permanent(err):
-		return new(ErrTime.Error()), new(time.Duration)
+		return new("The task ran out of time"), new(time.Duration)
 	}
 	said := errUnexpected // an internal error may name hosts, paths and statements
 	_ = errors.As(err, &said)
