@@ -238,7 +238,8 @@ var errTooLarge = &fault.Error{Code: fault.Unavailable, RetryAfter: time.Second,
 
 // remove deletes a library with everything in it; found is false if there is none. A large library is deleted in
 // several transactions, which start with that many rows. If it stops in between, by an error or at end, the library
-// stays inactive and the next call continues. It returns the cancelled tasks that listeners know, also if there is an error.
+// stays inactive and the next call continues. It returns the cancelled tasks that listeners know, also if there is an
+// error.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time) (tasks []cancelled, found bool, err error) {
 	steps := db.Steps{Size: rows}
 	for {
@@ -258,10 +259,10 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time
 	}
 }
 
-// removePart cancels the library's unfinished tasks, however many, and deletes up to that many books, or series if no books are left;
-// if neither are left, it deletes the library itself. What readers have of the books and series goes too, which may be
-// very much. It locks tasks first and children before parents, as workers do. A library that remains is inactive:
-// only a person can start a scan of it, which the next part cancels.
+// removePart cancels the library's unfinished tasks, however many, and deletes up to that many books, or series if
+// no books are left; if neither are left, it deletes the library itself. What readers have of the books and series goes
+// too, which may be very much. It locks tasks first and children before parents, as workers do. A library that
+// remains is inactive: only a person can start a scan of it, which the next part cancels.
 func removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, limit time.Duration) (tasks []cancelled, left, deleted bool, err error) {
 	const cancel = `update task t set status = 'cancelled', completed_at = now(), lease_until = null
 		where t.tenant_id = app.tenant() and t.library_id = $1 and t.status in ('pending', 'running') and t.parent_id is `

@@ -161,8 +161,8 @@ var passesSQL = `with counted as (
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
 // absorbSQL deletes the plain positions that a device sent during a session that it then sent with measurements. The
-// furthest position stays, and the last locator if the session has none. The index has ended_at, so each measured session
-// reads only what ended in its time.
+// furthest position stays, and the last locator if the session has none. The index has ended_at, so each measured
+// session reads only what ended in its time.
 var absorbSQL = `with pair as materialized (
 	  select m.id as by, s.* from reading_session m cross join lateral (
 	    select x.id, x.page, x.percentage, x.locator, x.device_name, x.ended_at from reading_session x where ` + mine("x", "m.book_id") + `

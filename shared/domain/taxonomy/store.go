@@ -170,7 +170,8 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end 
 		case err == nil && !met.found:
 			err = fault.Missing(k.what)
 		case err == nil && part.left && time.Now().After(end):
-			err = fault.New(fault.Unavailable, "The %s has too many series and books to delete it in one request; delete it again to continue", k.table).After(time.Second)
+			err = fault.New(fault.Unavailable, "The %s has too many series and books to delete it in one request; delete it again to continue",
+				k.table).After(time.Second)
 		}
 		if err != nil || !part.left {
 			return k.events(met.owners), err
