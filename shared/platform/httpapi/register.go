@@ -83,94 +83,117 @@ type None struct{}
 // Statused is a response body that sets its own status.
 type Statused interface{ StatusCode() int }
 
-// output is the response of every JSON operation. It is one type, because huma's Register is compiled for each pair of
-// types, which takes about ten kilobytes.
+// output is the response of every JSON operation. It is one type, and bind knows no response type, because huma's
+// Register is compiled for each pair of types, which takes about ten kilobytes.
 type output struct {
 	Status int
 	Body   any
 }
 
+// typed is a JSON operation without its types. handle takes a pointer to an input, and returns nil or a pointer to a
+// response body.
+type typed struct {
+	input, body reflect.Type
+	handle      func(ctx context.Context, in any) (any, error)
+	bind        func(api huma.API, h huma.Operation, serve func(ctx context.Context, in any) (*output, error))
+}
+
 // Register adds a JSON operation. I is huma's input struct (path, query, Body), O the response body. None means 204,
 // and so does nil from an operation that MayBeEmpty.
 func Register[I, O any](a *API, op Op, handle func(ctx context.Context, in *I) (*O, error)) {
-	a.lazily(&op, func(api huma.API) { prepare(a, &op, api, handle) })
+	a.register(&op, typed{reflect.TypeFor[I](), reflect.TypeFor[O](), func(ctx context.Context, in any) (any, error) {
+		if out, err := handle(ctx, in.(*I)); out != nil || err != nil {
+			return out, err
+		}
+		return nil, nil
+	}, bind[I]})
 }
 
-// prepare registers the operation with huma.
-func prepare[I, O any](a *API, op *Op, api huma.API, handle func(ctx context.Context, in *I) (*O, error)) {
-	body, query := reflect.TypeFor[O](), queryOf(reflect.TypeFor[I]())
+// bind registers the operation with huma.
+func bind[I any](api huma.API, h huma.Operation, serve func(ctx context.Context, in any) (*output, error)) {
+	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) { return serve(ctx, in) })
+}
+
+func (a *API) register(op *Op, t typed) {
+	a.lazily(op, func(api huma.API) { a.prepare(op, t, api) })
+}
+
+// prepare describes the operation and registers it with huma.
+func (a *API) prepare(op *Op, t typed, api huma.API) {
+	query := queryOf(t.input)
 	if strings.Contains(op.Path, "/libraries/{id}/") { // the id in the path is the library
 		query["libraryId"] = one
 	}
 	h := a.operation(op, api)
-	described := describeBody(&h, api, body, op)
-	form := describeForm(&h, op.File)
-	huma.Register(api, h, func(ctx context.Context, in *I) (*output, error) {
-		ctx, err := a.authorize(ctx, op)
-		if err != nil {
-			return nil, problem(requestOf(ctx), err)
-		}
-		var out *O
-		if err = checkQuery(requestOf(ctx).url.RawQuery, query); err == nil {
-			out, err = handle(ctx, in)
-		}
-		if err = a.entered(ctx, err); err != nil {
-			return nil, problem(requestOf(ctx), err)
-		}
-		switch {
-		case body == noBody:
-			return &output{Status: h.DefaultStatus, Body: []byte(nil)}, nil // bytes are written unchanged: none
-		case out == nil && !op.MayBeEmpty:
-			return nil, problem(requestOf(ctx), fmt.Errorf("%s returns no body, which its description does not allow", op.ID))
-		case out == nil:
-			return &output{Status: http.StatusNoContent}, nil
-		}
-		if s, ok := any(out).(Statused); ok {
-			return &output{Status: s.StatusCode(), Body: out}, nil
-		}
-		return &output{Status: h.DefaultStatus, Body: out}, nil
+	success := describeBody(&h, api, t.body, op)
+	form := &huma.MediaType{}
+	if op.File != "" {
+		h.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"multipart/form-data": form}}
+	}
+	t.bind(api, h, func(ctx context.Context, in any) (*output, error) {
+		return a.serve(ctx, in, op, t, query, h.DefaultStatus)
 	})
-	described()
-	form()
+	if t.body == noBody {
+		success.Content = nil // which huma has added
+	}
+	if op.File != "" { // not earlier: huma accepts only JSON for a body with a schema
+		form.Schema = &huma.Schema{Type: huma.TypeObject, Required: []string{op.File},
+			Properties: map[string]*huma.Schema{op.File: {Type: huma.TypeString, Format: "binary"}}}
+	}
 }
 
-// describeForm describes the body as a form with a file in the given member; "" means no form. The returned function
-// must run after huma has set up body validation, which accepts only JSON for a body with a schema.
-func describeForm(h *huma.Operation, member string) func() {
-	if member == "" {
-		return func() {}
+// serve runs the operation for one request.
+func (a *API) serve(ctx context.Context, in any, op *Op, t typed, query map[string]values, status int) (*output, error) {
+	ctx, err := a.authorize(ctx, op)
+	if err != nil {
+		return nil, problem(requestOf(ctx), err)
 	}
-	form := &huma.MediaType{}
-	h.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{"multipart/form-data": form}}
-	return func() {
-		form.Schema = &huma.Schema{Type: huma.TypeObject, Required: []string{member},
-			Properties: map[string]*huma.Schema{member: {Type: huma.TypeString, Format: "binary"}}}
+	var out any
+	if err = checkQuery(requestOf(ctx).url.RawQuery, query); err == nil {
+		out, err = t.handle(ctx, in)
 	}
+	if err = a.entered(ctx, err); err != nil {
+		return nil, problem(requestOf(ctx), err)
+	}
+	switch {
+	case t.body == noBody:
+		return &output{Status: status, Body: []byte(nil)}, nil // bytes are written unchanged: none
+	case out == nil && !op.MayBeEmpty:
+		return nil, problem(requestOf(ctx), fmt.Errorf("%s returns no body, which its description does not allow", op.ID))
+	case out == nil:
+		return &output{Status: http.StatusNoContent}, nil
+	}
+	if s, ok := out.(Statused); ok {
+		status = s.StatusCode()
+	}
+	return &output{Status: status, Body: out}, nil
 }
 
 var noBody = reflect.TypeFor[None]()
 
-// describeBody describes the type of the response body, which huma cannot know from output. The returned function must
-// run after huma has added its own description.
-func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) func() {
+// describeBody describes the type of the response body, which huma cannot know from output. It returns the description
+// of success.
+func describeBody(h *huma.Operation, api huma.API, body reflect.Type, op *Op) *huma.Response {
+	var content map[string]*huma.MediaType
 	if body == noBody {
 		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusNoContent)
-		answer := &huma.Response{Description: http.StatusText(h.DefaultStatus)}
-		h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): answer}
-		return func() { answer.Content = nil }
+	} else {
+		h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusOK)
+		schema := api.OpenAPI().Components.Schemas.Schema(body, true, h.OperationID+"Response")
+		content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
 	}
-	h.DefaultStatus = cmp.Or(h.DefaultStatus, http.StatusOK)
-	schema := api.OpenAPI().Components.Schemas.Schema(body, true, h.OperationID+"Response")
-	h.Responses = map[string]*huma.Response{strconv.Itoa(h.DefaultStatus): {Description: http.StatusText(h.DefaultStatus),
-		Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}}
+	h.Responses = map[string]*huma.Response{}
+	answer := func(status int, content map[string]*huma.MediaType) *huma.Response {
+		h.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: content}
+		return h.Responses[strconv.Itoa(status)]
+	}
 	for _, status := range op.Also {
-		h.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
-			Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+		answer(status, content)
 	}
 	if op.MayBeEmpty {
-		h.Responses[strconv.Itoa(http.StatusNoContent)] = &huma.Response{Description: http.StatusText(http.StatusNoContent)}
+		answer(http.StatusNoContent, nil)
 	}
-	return func() {}
+	return answer(h.DefaultStatus, content)
 }
 
 // Handle adds an operation that writes its own response: images, files, feeds.
