@@ -175,13 +175,7 @@ func checkExponents(data []byte) error {
 	if !small.Match(data) {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return nil // the end, or invalid JSON: unmarshalling reports it
-		}
+	for token := range tokens(data) {
 		number, _ := token.(json.Number)
 		if _, exponent, ok := strings.Cut(strings.ToLower(number.String()), "e"); ok {
 			if n, err := strconv.Atoi(exponent); err != nil || n < leastExponent {
@@ -189,6 +183,7 @@ func checkExponents(data []byte) error {
 			}
 		}
 	}
+	return nil
 }
 
 // wholeRunes replaces the escape of an unpaired surrogate (for example of a truncated emoji) with that of U+FFFD, as
@@ -254,70 +249,3 @@ func commas(data []byte) (n int) {
 var errUTF8 = errors.New("is not encoded as UTF-8 (RFC 8259 section 8.1); nothing of it was stored")
 
 var errValues = fmt.Errorf("holds more than %d values; send fewer at once", maxValues)
-
-// maxObject limits free-form objects, in bytes.
-const maxObject = 64 << 10
-
-// CheckObject validates a free-form value, which must be a JSON object; null becomes nil. It returns an error message
-// or "".
-func CheckObject(value *json.RawMessage) string {
-	v := bytes.TrimSpace(*value)
-	switch {
-	case len(v) == 0 || bytes.Equal(v, []byte("null")):
-		*value = nil
-		return ""
-	case len(v) > maxObject:
-		return fmt.Sprintf("is %d bytes of JSON; the limit is %d", len(v), maxObject)
-	case v[0] != '{':
-		return "must be a JSON object or null"
-	case HoldsNUL(v):
-		return "must not contain a NUL character"
-	case TooDeep(v):
-		return DepthMessage
-	}
-	return ""
-}
-
-// maxDepth limits the nesting of stored JSON; the database's own limit depends on its stack.
-const maxDepth = 100
-
-// DepthMessage is the error message of a value that is TooDeep.
-const DepthMessage = "must not be nested more than 100 levels deep"
-
-// TooDeep reports whether lists and objects are nested more than 100 levels deep in a JSON value.
-func TooDeep(value json.RawMessage) bool {
-	if bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) <= maxDepth {
-		return false
-	}
-	depth := 0
-	for d := json.NewDecoder(bytes.NewReader(value)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return false // end of the value
-		}
-		switch token {
-		case json.Delim('['), json.Delim('{'):
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case json.Delim(']'), json.Delim('}'):
-			depth--
-		}
-	}
-}
-
-// HoldsNUL reports whether a string or a name in the value contains NUL, which the database cannot store.
-func HoldsNUL(value json.RawMessage) bool {
-	if !bytes.Contains(value, []byte(`\u0000`)) {
-		return false
-	}
-	for d := json.NewDecoder(bytes.NewReader(value)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return false // end of the value
-		}
-		if text, ok := token.(string); ok && strings.ContainsRune(text, 0) {
-			return true
-		}
-	}
-}

@@ -103,13 +103,17 @@ func (a *API) passes(w http.ResponseWriter, r *http.Request, c counting, res rat
 	if res.Allowed {
 		return true
 	}
-	e := fault.New(fault.TooManyRequests, "Too many requests; wait and try again")
+	what := "requests"
 	if res.Bucket > 0 {
-		e = fault.New(fault.TooManyRequests, "Too many requests of all users of this library server together; wait and try again")
+		what = "requests of all users of this library server together"
 	}
-	e.RetryAfter = max(res.RetryAfter, time.Second)
-	WriteError(w, r, e)
+	WriteError(w, r, tooMany(res, what))
 	return false
+}
+
+// tooMany returns the error of a request that exceeds the limit.
+func tooMany(res ratelimit.Result, what string) error {
+	return fault.New(fault.TooManyRequests, "Too many %s; wait and try again", what).After(max(res.RetryAfter, time.Second))
 }
 
 func tellLimit(h http.Header, res ratelimit.Result) {
@@ -135,7 +139,7 @@ func (a *API) TakeLogin(ctx context.Context) error {
 		return nil
 	}
 	tellLimit(Header(ctx), res)
-	return fault.New(fault.TooManyRequests, "Too many attempts to sign in; wait and try again").After(max(res.RetryAfter, time.Second))
+	return tooMany(res, "attempts to sign in")
 }
 
 // TakeLookup counts, in this process, a look-up of the tenant of a host name. Clients choose the names, and the request
@@ -150,7 +154,7 @@ func TakeLookup(ctx context.Context) error {
 		return nil
 	}
 	tellLimit(req.header, res)
-	return fault.New(fault.TooManyRequests, "Too many requests for different host names; wait and try again").After(max(res.RetryAfter, time.Second))
+	return tooMany(res, "requests for different host names")
 }
 
 // network returns the key for counting an address: the /64 of an IPv6 address, because a client can use all of it.

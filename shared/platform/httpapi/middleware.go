@@ -136,7 +136,7 @@ func (a *API) spelling(next http.Handler) http.Handler {
 				}
 			}
 			r.URL.RawQuery = out.Encode()
-			*requestOf(r.Context()).url = withScheme(*r.URL, requestOf(r.Context()).url.Scheme)
+			requestOf(r.Context()).url.RawQuery = r.URL.RawQuery
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -148,8 +148,6 @@ func parameter(key string) string {
 	}
 	return camel(key)
 }
-
-func withScheme(u url.URL, scheme string) url.URL { u.Scheme = scheme; return u }
 
 // identify determines tenant and caller, and counts the request against the right bucket. It needs no database for a
 // cached credential.
