@@ -229,6 +229,9 @@ func (a *API) passesAgain(w http.ResponseWriter, r *http.Request, caller *auth.C
 
 // isPublic reports whether an operation needs no credential.
 func (a *API) isPublic(method, path string) bool {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
 	asked := method + " " + path
 	return a.public[asked] || slices.ContainsFunc(a.open, func(p string) bool { return fits(p, asked) })
 }

@@ -299,9 +299,6 @@ func (a *API) declare(op *Op) {
 	}
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true
-		if op.Method == http.MethodGet {
-			a.public[http.MethodHead+" "+op.Path] = true
-		}
 		if strings.Contains(op.Path, "{") {
 			a.open = append(a.open, op.Method+" "+op.Path)
 		}

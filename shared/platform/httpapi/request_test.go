@@ -14,6 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
+
+	"github.com/longbox/longbox/shared/platform/auth"
 )
 
 // things is a router with one public list of 120 numbers.
@@ -90,6 +92,25 @@ func TestHeadIsLikeGet(t *testing.T) {
 	}
 	if w := ask(a, "HEAD", "/api/v1/things?page=0"); w.Code != 400 {
 		t.Errorf("invalid: %d", w.Code)
+	}
+}
+
+// A stale token does not keep anybody from a public operation, whatever its path and method.
+func TestStaleTokenOnPublicOperations(t *testing.T) {
+	t.Parallel()
+	a := New(Config{}, nil, nil, Identity{
+		Tenant: func(context.Context, string) (Tenant, error) { return Tenant{Name: "one"}, nil },
+		Known:  func(context.Context, Credential) (*auth.Caller, error) { return nil, errUnauthenticated },
+	})
+	for _, path := range []string{"/api/v1/fixed", "/api/v1/of/{name}/end"} {
+		a.Handle(Op{Method: "GET", Path: path, Permission: Public}, func(http.ResponseWriter, *http.Request) error { return nil })
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		for path, want := range map[string]int{"/api/v1/fixed": 200, "/api/v1/of/one/end": 200, "/api/v1/other": 401} {
+			if w := ask(a, method, path, "Authorization", "Bearer stale"); w.Code != want {
+				t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+			}
+		}
 	}
 }
 
