@@ -28,6 +28,12 @@ func (r *Regexp) Match(b []byte) bool { return r.compiled().Match(b) }
 // MatchString reports whether s has a match.
 func (r *Regexp) MatchString(s string) bool { return r.compiled().MatchString(s) }
 
+// Find returns the first match, or nil.
+func (r *Regexp) Find(b []byte) []byte { return r.compiled().Find(b) }
+
+// FindSubmatch returns the first match and its groups, or nil.
+func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compiled().FindSubmatch(b) }
+
 // FindString returns the first match, or "".
 func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s) }
 
@@ -66,4 +72,12 @@ func (r *Regexp) ReplaceAllString(s, by string) string { return r.compiled().Rep
 // ReplaceAllStringFunc returns s with each match replaced by by's result.
 func (r *Regexp) ReplaceAllStringFunc(s string, by func(string) string) string {
 	return r.compiled().ReplaceAllStringFunc(s, by)
+}
+
+// ReplaceAll returns a copy of b with each match replaced.
+func (r *Regexp) ReplaceAll(b, by []byte) []byte { return r.compiled().ReplaceAll(b, by) }
+
+// ReplaceAllFunc returns a copy of b with each match replaced by what the function returns for it.
+func (r *Regexp) ReplaceAllFunc(b []byte, by func([]byte) []byte) []byte {
+	return r.compiled().ReplaceAllFunc(b, by)
 }

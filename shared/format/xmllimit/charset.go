@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,11 +12,13 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/longbox/longbox/shared/lazyregexp"
 )
 
 var (
-	declaration = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\?>`)
-	declared    = regexp.MustCompile(`encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
+	declaration = lazyregexp.New(`^\s*<\?xml\s[^>]*?\?>`)
+	declared    = lazyregexp.New(`encoding\s*=\s*["']([A-Za-z0-9._:-]+)["']`)
 )
 
 // decode returns a document as UTF-8, without byte order mark, XML declaration and characters that XML forbids. The
@@ -49,7 +50,7 @@ func decode(b []byte) []byte {
 }
 
 // comment matches comments, which are removed: the decoder refuses one that contains --, as in drawn lines.
-var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+var comment = lazyregexp.New(`(?s)<!--.*?-->`)
 
 // withoutLoneLess escapes an unescaped < in text, as in "I <3 you": no tag starts like that, and the decoder would stop
 // there.
@@ -68,7 +69,7 @@ func withoutLoneLess(b []byte) []byte {
 	}
 }
 
-var reference = regexp.MustCompile(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)
+var reference = lazyregexp.New(`&#(?:[xX][0-9a-fA-F]+|[0-9]+);`)
 
 // withoutForbidden drops a reference to a character that XML forbids. .NET serializers write control characters that
 // way, and the decoder would stop there.
