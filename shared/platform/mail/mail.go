@@ -77,17 +77,17 @@ func New(c Config) (Sender, error) {
 	return &smtpSender{config: c}, nil
 }
 
-// logSender logs messages, on machines without a mail server. A warning, because the log is the only place of their
-// links.
+// logSender logs messages, on machines without a mail server. They are warnings, but are written at any LOG_LEVEL,
+// because the log is the only place of their links.
 type logSender struct{}
 
 func (logSender) Send(ctx context.Context, m Message) error {
 	if _, err := parseTo(m.To); err != nil {
 		return err
 	}
-	slog.WarnContext(ctx, "mail is not sent because SMTP_HOST is not set",
-		slog.String("to", m.To), slog.String("subject", m.Subject), slog.String("text", m.Text))
-	return nil
+	line := slog.NewRecord(time.Now(), slog.LevelWarn, "mail is not sent because SMTP_HOST is not set", 0)
+	line.AddAttrs(slog.String("to", m.To), slog.String("subject", m.Subject), slog.String("text", m.Text))
+	return slog.Default().Handler().Handle(ctx, line) // which does not look at the level
 }
 
 func parseTo(to string) (string, error) {

@@ -250,10 +250,11 @@ func TestNoHeaderInjection(t *testing.T) {
 	}
 }
 
+// The log is the only place of a link, so it holds the message whatever its level is.
 func TestLogHoldsTheMessage(t *testing.T) {
 	var out bytes.Buffer
 	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
 	defer slog.SetDefault(old)
 	s, err := New(Config{})
 	if err != nil {
@@ -262,7 +263,7 @@ func TestLogHoldsTheMessage(t *testing.T) {
 	if err := s.Send(context.Background(), Message{To: "ann@example.org", Subject: "Hi", Text: "the link"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.String(); !strings.Contains(got, "ann@example.org") || !strings.Contains(got, "the link") {
+	if got := out.String(); !strings.Contains(got, "ann@example.org") || !strings.Contains(got, "the link") || !strings.Contains(got, `"level":"WARN"`) {
 		t.Errorf("log: %s", got)
 	}
 }
