@@ -4,8 +4,10 @@ package environ
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -46,6 +48,8 @@ func unreadable[T any]() []string {
 		var number *strconv.NumError
 		if errors.As(parse.Err, &number) { // its text begins with a function name
 			parse.Err = fmt.Errorf("must be %s, is %q", expected(number), number.Num)
+		} else if parse.Type == reflect.TypeFor[slog.Level]() {
+			parse.Err = fmt.Errorf("must be debug, info, warn or error, is %q", value)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s: %v", f.Key, parse.Err))
 	}

@@ -1,6 +1,7 @@
 package environ_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -43,11 +44,14 @@ func TestWhatAValueMustBeIsSaid(t *testing.T) {
 		Memory int64   `env:"ENVIRON_MEMORY"`
 		Count  uint16  `env:"ENVIRON_COUNT"`
 		Ratio  float64 `env:"ENVIRON_RATIO"`
+
+		Level slog.Level `env:"ENVIRON_LEVEL"`
 	}
 	for _, c := range []struct{ name, value, want string }{
 		{"ENVIRON_ON", "yes", "true or false"}, {"ENVIRON_ON", "", ""}, {"ENVIRON_PORT", "abc", "a whole number without a unit"},
 		{"ENVIRON_MEMORY", "1G", "a whole number without a unit"}, {"ENVIRON_MEMORY", "9223372036854775808", "a number nearer to zero"},
 		{"ENVIRON_COUNT", "-1", "a whole number without a unit"}, {"ENVIRON_RATIO", "half", "a number"},
+		{"ENVIRON_LEVEL", "loud", "debug, info, warn or error"}, {"ENVIRON_LEVEL", "Warn", ""},
 	} {
 		t.Run(c.name+c.value, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
