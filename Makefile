@@ -28,7 +28,7 @@ run: ## start everything on this machine (PORT, DATA_DIR, LIBRARY=/a:/b, LONGBOX
 operator: ## run a command for tenants while make run is running: make operator ARGS='create acme --host acme.example.org'
 	@settings="$${DATA_DIR:-.data}/operator.env"; \
 	[[ -r $$settings ]] || { echo "Longbox: cannot read $$settings: start Longbox with make run first, or set DATA_DIR to the folder it uses, or run this as its user" >&2; exit 1; }; \
-	set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
+	unset $${!PG@} $${!AWS_@}; set -a; . "$$settings"; set +a; exec .bin/operator $(ARGS)
 
 packages: ## install the packages that run needs (as root), and nothing else
 	@localstack/prepare.sh packages
