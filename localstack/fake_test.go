@@ -85,7 +85,8 @@ var names = []string{"LISTEN_ADDR", "DATABASE_URL", "DATABASE_SYSTEM_URL", "REDI
 	"PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_COMMANDS", "CREDENTIALS_KEY"}
 
 // kept are variables that must not reach a function.
-var kept = []string{"DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "LONGBOX_ADMIN", "AWS_SESSION_TOKEN", "PGHOST", "PLUGIN_FUNCTION"}
+var kept = []string{"DATABASE_OWNER_URL", "DATABASE_ADMIN_URL", "LONGBOX_ADMIN", "AWS_SESSION_TOKEN", "PGHOST", "PLUGIN_FUNCTION", "ORIGIN_SECRET",
+	"DELIVERY"}
 
 func fakeFunction(name string) error {
 	if broken(name) {

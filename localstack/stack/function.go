@@ -97,9 +97,13 @@ func (s Services) Environment() []string {
 	}
 }
 
+// ofCDN are the settings for a CDN, which make run does not have: nobody would send its secret, and the front knows no
+// addresses for it.
+var ofCDN = []string{"CDN_KEY_ID", "CDN_PRIVATE_KEY", "CDN_URL", "DELIVERY", "ORIGIN_SECRET"}
+
 // foreign reports whether a variable must not reach the children: credentials and endpoints of a real cloud, settings
 // of another database, the administrator's password (only migrate gets it), the address of plugins run elsewhere and
-// the key of their credentials, and our own settings.
+// the key of their credentials, the settings for a CDN, and our own settings.
 func foreign(name string) bool {
 	switch name {
 	case "PLUGIN_URL", "PLUGIN_TOKEN", "PLUGIN_FUNCTION", "PLUGIN_LAMBDA_ENDPOINT", "PLUGIN_DATA_DIR", "CREDENTIALS_KEY",
@@ -107,7 +111,7 @@ func foreign(name string) bool {
 		"_HANDLER", "_LAMBDA_SERVER_PORT", "LAMBDA_TASK_ROOT", "MAKEFLAGS", "MAKELEVEL", "MFLAGS":
 		return true
 	}
-	return strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "PG")
+	return slices.Contains(ofCDN, name) || strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "PG")
 }
 
 func (s *Stack) address(name string) string { return "127.0.0.1:" + strconv.Itoa(s.ports[name]) }

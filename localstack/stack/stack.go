@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,9 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 func (s *Stack) prepare(ctx context.Context) (err error) {
 	if err := s.checkPrograms(); err != nil {
 		return err
+	}
+	if ignored := slices.DeleteFunc(slices.Clone(ofCDN), func(name string) bool { return os.Getenv(name) == "" }); len(ignored) > 0 {
+		s.console.Say("Longbox: make run has no CDN and ignores %s", strings.Join(ignored, ", "))
 	}
 	if s.lock, err = lock(s.config.DataDir); err != nil {
 		return err

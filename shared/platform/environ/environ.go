@@ -69,6 +69,21 @@ func expected(e *strconv.NumError) string {
 	return "a whole number without a unit"
 }
 
+const minSecret = 32 // characters
+
+// Secrets returns an error if the variable is not one secret, or two during a rotation.
+func Secrets(name string, values []string) error {
+	if len(values) > 2 {
+		return fmt.Errorf("%s: must be one secret, or two separated by a comma; there are %d", name, len(values))
+	}
+	for _, s := range values {
+		if len(s) < minSecret {
+			return fmt.Errorf("%s: needs at least %d characters, has %d", name, minSecret, len(s))
+		}
+	}
+	return nil
+}
+
 // WebAddress returns an error if the variable is not the URL of a web site.
 func WebAddress(name, value string) error {
 	u, err := url.Parse(value)

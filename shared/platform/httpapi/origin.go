@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"crypto/subtle"
-	"fmt"
 	"net/http"
 
+	"github.com/longbox/longbox/shared/platform/environ"
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
@@ -17,20 +17,8 @@ type Origin struct {
 	Secrets []string `env:"ORIGIN_SECRET"` // two during a rotation
 }
 
-const minSecret = 32 // characters
-
 // Validate returns an error that says what is wrong.
-func (o Origin) Validate() error {
-	if len(o.Secrets) > 2 {
-		return fmt.Errorf("ORIGIN_SECRET: must be one secret, or two separated by a comma; there are %d", len(o.Secrets))
-	}
-	for _, s := range o.Secrets {
-		if len(s) < minSecret {
-			return fmt.Errorf("ORIGIN_SECRET: needs at least %d characters, has %d", minSecret, len(s))
-		}
-	}
-	return nil
-}
+func (o Origin) Validate() error { return environ.Secrets("ORIGIN_SECRET", o.Secrets) }
 
 // Shown reports whether a request carries a valid secret.
 func (o Origin) Shown(r *http.Request) bool {
@@ -41,13 +29,14 @@ func (o Origin) Shown(r *http.Request) bool {
 	return good == 1
 }
 
-// Guard passes requests with a valid secret to next, or all requests if no secret is configured.
+// Guard passes requests with a valid secret to next, or all requests if no secret is configured. Probes of the process
+// do not come through the CDN, so /health, which everybody may read there, needs no secret.
 func (o Origin) Guard(next http.Handler) http.Handler {
 	if len(o.Secrets) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !o.Shown(r) {
+		if r.URL.Path != "/health" && !o.Shown(r) {
 			WriteError(w, r, fault.New(fault.Forbidden, "Send requests only to the public address of this library server"))
 			return
 		}

@@ -36,6 +36,13 @@ func TestOriginGuard(t *testing.T) {
 			t.Errorf("%q with %q: %d %s", c.secrets, c.shown, w.Code, w.Body)
 		}
 	}
+	for path, want := range map[string]int{"/health": 200, "/health/": 403, "/api/v1/health": 403} { // probes have no secret
+		w := httptest.NewRecorder()
+		httpapi.Origin{Secrets: []string{first}}.Guard(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if passed := w.Code == http.StatusNotFound; passed != (want == 200) {
+			t.Errorf("%s without a secret: %d", path, w.Code)
+		}
+	}
 	if err := (httpapi.Origin{Secrets: []string{first, second}}).Validate(); err != nil {
 		t.Error(err)
 	}
