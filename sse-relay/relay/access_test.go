@@ -189,10 +189,11 @@ func TestCredentialsAreForwarded(t *testing.T) {
 }
 
 func TestOriginSecretIsShown(t *testing.T) {
-	s := newStage(t, func(c *Config) { c.OriginSecret = []string{"new", "old"} })
+	secret := strings.Repeat("new", 11)
+	s := newStage(t, func(c *Config) { c.OriginSecret = []string{secret, strings.Repeat("old", 11)} })
 	s.api.Set("Bearer a", rig.Reader(uuid.New()))
 	s.open("/api/v1/events/stream", "Authorization: Bearer a", "X-Origin-Secret: of a client")
-	if got := s.api.Last().Header.Values("X-Origin-Secret"); len(got) != 1 || got[0] != "new" {
+	if got := s.api.Last().Header.Values("X-Origin-Secret"); len(got) != 1 || got[0] != secret {
 		t.Errorf("the api was shown %q", got)
 	}
 }

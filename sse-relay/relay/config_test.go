@@ -29,7 +29,7 @@ func TestConfig(t *testing.T) {
 		"LISTEN_ADDR": "8083", "API_URL": "localhost:8080", "REDIS_URL": "127.0.0.1", "LOG_LEVEL": "loud", "API_TIMEOUT": "0s",
 		"KEEP_ALIVE": "1h", "WRITE_TIMEOUT": "x", "CLIENT_QUEUE": "1", "MAX_CONNECTIONS": "0", "MAX_CONNECTIONS_PER_USER": "-1",
 		"REPLAY_PAGE": "1", "REPLAY_READS": "0", "REDIS_PING": "1ms", "ACCESS_INTERVAL": "2m", "ACCESS_MAX_AGE": "1ms", "ACCESS_GRACE": "0",
-		"CORS_ORIGINS": "https://read.example/",
+		"CORS_ORIGINS": "https://read.example/", "ORIGIN_SECRET": "short",
 	} {
 		_, err := parse(map[string]string{name: bad})
 		field := strings.ReplaceAll(strings.ToLower(name), "_", "")
