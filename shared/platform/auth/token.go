@@ -34,7 +34,7 @@ type Tokens struct {
 
 // NewTokens reads the signing keys. An error names the setting.
 func NewTokens(c Config) (*Tokens, error) {
-	seed, err := seedOf("AUTH_SIGNING_KEY", c.SigningKey)
+	seed, err := seedOf("AUTH_SIGNING_KEY:", c.SigningKey)
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func NewTokens(c Config) (*Tokens, error) {
 		return nil, fmt.Errorf("AUTH_PREVIOUS_KEYS: has %d keys, at most %d are allowed; leave out those older than AUTH_TOKEN_LIFE", len(c.Previous), maxPrevious)
 	}
 	var previous [][]byte
-	for _, text := range c.Previous {
-		seed, err := seedOf("AUTH_PREVIOUS_KEYS", text)
+	for i, text := range c.Previous {
+		seed, err := seedOf(fmt.Sprintf("AUTH_PREVIOUS_KEYS: key %d", i+1), text)
 		if err != nil {
 			return nil, err
 		}
@@ -75,10 +75,10 @@ func keysOf(seed []byte, previous [][]byte) keys {
 	return k
 }
 
-func seedOf(setting, text string) ([]byte, error) {
+func seedOf(key, text string) ([]byte, error) {
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s: must be 32 random bytes in base64 (openssl rand -base64 32)", setting)
+		return nil, fmt.Errorf("%s must be 32 random bytes in base64 (openssl rand -base64 32)", key)
 	}
 	return seed, nil
 }
