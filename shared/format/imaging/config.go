@@ -56,12 +56,12 @@ func (c Config) Validate() error {
 		return nil
 	case c.MemoryBytes < minMemory:
 		return fmt.Errorf("RENDER_MEMORY: must be at least %d bytes, is %d", minMemory, c.MemoryBytes)
-	case c.MaxPixels < 1, c.MaxStreamPixels < 1:
-		return fmt.Errorf("RENDER_MAX_PIXELS and RENDER_MAX_STREAM_PIXELS must be at least 1")
-	case c.MaxStreamPixels > 1<<32:
-		return fmt.Errorf("RENDER_MAX_STREAM_PIXELS: must be at most %d, is %d", int64(1)<<32, c.MaxStreamPixels)
+	case c.MaxPixels < 1:
+		return fmt.Errorf("RENDER_MAX_PIXELS: must be at least 1, is %d", c.MaxPixels)
+	case c.MaxStreamPixels < 1, c.MaxStreamPixels > 1<<32:
+		return fmt.Errorf("RENDER_MAX_STREAM_PIXELS: must be 1 to %d, is %d", int64(1)<<32, c.MaxStreamPixels)
 	case c.MaxPixels > c.MaxStreamPixels:
-		return fmt.Errorf("RENDER_MAX_PIXELS (%d) must not exceed RENDER_MAX_STREAM_PIXELS (%d)", c.MaxPixels, c.MaxStreamPixels)
+		return fmt.Errorf("RENDER_MAX_PIXELS: must be at most RENDER_MAX_STREAM_PIXELS (%d), is %d", c.MaxStreamPixels, c.MaxPixels)
 	case c.MaxBytes < 1:
 		return fmt.Errorf("RENDER_MAX_BYTES: must be at least 1, is %d", c.MaxBytes)
 	case c.JXLMemory < minJXLMemory, c.JXLMemory > 1<<32:

@@ -98,13 +98,16 @@ func TestWorkingSet(t *testing.T) {
 
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()
+	if err := (Config{MaxPixels: -7}).withDefaults().Validate(); err == nil || err.Error() != "RENDER_MAX_PIXELS: must be at least 1, is -7" {
+		t.Errorf("%v", err)
+	}
 	for name, c := range map[string]Config{
 		"RENDER_MEMORY":            {MemoryBytes: 1 << 20},
 		"RENDER_MAX_PIXELS":        {MaxPixels: 100, MaxStreamPixels: 10},
 		"RENDER_MAX_STREAM_PIXELS": {MaxStreamPixels: 1 << 40},
 		"RENDER_JPEG_XL_MEMORY":    {JXLMemory: 1 << 20},
 	} {
-		if err := c.withDefaults().Validate(); err == nil || !strings.HasPrefix(err.Error(), name) {
+		if err := c.withDefaults().Validate(); err == nil || !strings.HasPrefix(err.Error(), name+": ") {
 			t.Errorf("%+v: %v, want an error about %s", c, err, name)
 		}
 	}

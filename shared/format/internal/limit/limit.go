@@ -17,7 +17,7 @@ func Check[L comparable](limits L) error {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("env"), ",")
 		if name != "" && v.Field(i).Int() < 1 {
-			return fmt.Errorf("%s is %d: want at least 1", name, v.Field(i).Int())
+			return fmt.Errorf("%s: must be at least 1, is %d", name, v.Field(i).Int())
 		}
 	}
 	return nil
