@@ -65,7 +65,7 @@ type Config struct {
 
 // New builds the router of the function.
 func New(c Config) (*httpapi.API, *app.Base, error) {
-	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate(), c.Telemetry.Validate()); err != nil {
+	if err := errors.Join(c.Origin.Validate(), c.Uploads.Validate(), c.Plugins.Validate(), c.PDFs.Validate(), c.Telemetry.Validate()); err != nil {
 		return nil, nil, err
 	}
 	return app.Wire(c.Config, func(base *app.Base) (*httpapi.API, error) {
