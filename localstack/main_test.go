@@ -52,7 +52,8 @@ func TestStartUseStopStart(t *testing.T) {
 	checkSecondStart(t, s)
 	checkKilledWorker(t, c, s)
 	if out := c.stop(t); strings.Contains(out, "secret-word") ||
-		!strings.Contains(out, "make run has no CDN and ignores DELIVERY, ORIGIN_SECRET\n") || !strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
+		!strings.Contains(out, "make run has no CDN and ignores DELIVERY, ORIGIN_SECRET\n") ||
+		!strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
 		t.Errorf("it printed %s", out)
 	}
 	if left := children(t, s); len(left) != 0 {

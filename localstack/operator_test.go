@@ -19,7 +19,8 @@ func TestOperatorKeepsToItsSystem(t *testing.T) {
 	dir := t.TempDir()
 	newClone(t, dir, map[string]string{"Makefile": string(makefile), ".bin/operator": "#!/bin/sh\necho \"$@\"\nenv\n",
 		"data/operator.env": "DATABASE_SYSTEM_URL='postgres:///longbox?host=/run'\nAWS_ACCESS_KEY_ID='own'\n"})
-	for _, shell := range [][]string{nil, {"PGHOST=elsewhere", "PGOPTIONS=-c default_transaction_read_only=on", "AWS_SESSION_TOKEN=of-a-real-cloud", "AWS_ACCESS_KEY_ID=theirs"}} {
+	for _, shell := range [][]string{nil, {"PGHOST=elsewhere", "PGOPTIONS=-c default_transaction_read_only=on",
+		"AWS_SESSION_TOKEN=of-a-real-cloud", "AWS_ACCESS_KEY_ID=theirs"}} {
 		cmd := exec.Command("make", "--no-print-directory", "-C", dir, "operator", "ARGS=list --all")
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + filepath.Join(dir, "data"), "EVENT_PAUSE=1s"}, shell...)
 		out, err := cmd.CombinedOutput()

@@ -212,7 +212,8 @@ func TestTokenKeyRing(t *testing.T) {
 		}
 	}
 	tokens(key(9), key(1), key(2), key(3), key(4)) // the maximum number
-	for want, previous := range map[string][]string{"key 1 must be": {"short"}, "key 2 must be": {key(1), "short"}, "has 5 keys": {key(1), key(2), key(3), key(4), key(5)}} {
+	for want, previous := range map[string][]string{"key 1 must be": {"short"}, "key 2 must be": {key(1), "short"},
+		"has 5 keys": {key(1), key(2), key(3), key(4), key(5)}} {
 		_, err := auth.NewTokens(auth.Config{SigningKey: key(9), Previous: previous, TokenLife: time.Hour})
 		if err == nil || !strings.HasPrefix(err.Error(), "AUTH_PREVIOUS_KEYS: "+want) || strings.Contains(err.Error(), "short") {
 			t.Errorf("%v: %v", previous, err)
