@@ -344,7 +344,7 @@ func TestGrantsWithConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	a := newAccess(Config{}, nil, slog.New(slog.DiscardHandler))
 	tenant := uuid.New()
-	g := a.admit([sha256.Size]byte{}, answer{TenantID: tenant, UserID: uuid.New()}, "one", time.Now())
+	g := a.record([sha256.Size]byte{}, answer{TenantID: tenant, UserID: uuid.New()}, "one", time.Now())
 	a.hold(g, credential{})
 	g.used = time.Now().Add(-2 * idleGrants)
 	if a.dueAll(); len(a.owners[tenant]) != 1 || a.grants[g.key] != g {

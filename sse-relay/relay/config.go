@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -58,7 +57,10 @@ func (c Config) Validate() error {
 	if _, err := redisconn.Options(c.RedisURL); err != nil { // its errors never contain the password
 		return err
 	}
-	if err := errors.Join(environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins), environ.Secrets("ORIGIN_SECRET", c.OriginSecret)); err != nil {
+	if err := environ.WebOrigins("CORS_ORIGINS", c.CORSOrigins); err != nil {
+		return err
+	}
+	if err := environ.Secrets("ORIGIN_SECRET", c.OriginSecret); err != nil {
 		return err
 	}
 	for _, limit := range []struct {

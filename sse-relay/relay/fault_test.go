@@ -151,8 +151,8 @@ func TestQueueIsWrittenFirst(t *testing.T) {
 func TestNothingIsDeliveredWithoutAccess(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
-	s := newShard(Config{ClientQueue: 100_000}, w, 1<<20, func(*connection) {})
-	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, fd: int32(pair[0])}
+	s := newShard(Config{ClientQueue: 100_000}, w, 1<<20, func(seat) {})
+	c := &connection{shard: s, seat: seat{topic: &topic{}, grant: &grant{}}, fd: int32(pair[0])}
 	s.join(c)
 	c.grant.revoked.Store(true)
 	f := eventFrame(events.Message{ID: events.ID{Millis: 1}, Kind: "n", Data: "1"})
@@ -167,8 +167,8 @@ func TestHeldEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	pair, w := pairAndWatcher(t)
 	f := eventFrame(events.Message{ID: events.ID{Millis: 1}, Kind: "n", Data: "1"})
-	s := newShard(Config{ClientQueue: 10 * len(f.bytes)}, w, 1<<20, func(*connection) {})
-	c := &connection{shard: s, topic: &topic{}, grant: &grant{}, held: &held{}, fd: int32(pair[0])}
+	s := newShard(Config{ClientQueue: 10 * len(f.bytes)}, w, 1<<20, func(seat) {})
+	c := &connection{shard: s, seat: seat{topic: &topic{}, grant: &grant{}}, held: &held{}, fd: int32(pair[0])}
 	s.join(c)
 	for range 10 {
 		s.deliver(c.topic, &f)

@@ -242,7 +242,6 @@ func TestReplay(t *testing.T) {
 	s.expect(late, "live")
 }
 
-// An entry that the relay cannot decode does not hide the others.
 // Whoever loses access while missed events are written gets no more of them.
 func TestNothingIsReplayedWithoutAccess(t *testing.T) {
 	s := newStage(t, nil)
@@ -267,13 +266,14 @@ func TestNothingIsReplayedWithoutAccess(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		g := &grant{}
 		g.revoked.Store(revoked)
-		start := &start{hub: s.server.hub, c: &connection{topic: topic, grant: g}, socket: conn.(*net.TCPConn)}
+		start := &start{hub: s.server.hub, c: &connection{seat: seat{topic: topic, grant: g}}, socket: conn.(*net.TCPConn)}
 		if err := start.replay(t.Context(), from, to); err != nil || start.replayed == 1 == revoked {
 			t.Errorf("revoked %v: %d replayed, %v", revoked, start.replayed, err)
 		}
 	}
 }
 
+// An entry that the relay cannot decode does not hide the others.
 func TestReplayOverAnUnknownEntry(t *testing.T) {
 	s := newStage(t, nil)
 	tenant := uuid.New()
