@@ -18,7 +18,6 @@ import (
 
 	"github.com/longbox/longbox/localstack/front"
 	"github.com/longbox/longbox/localstack/gateway"
-	"github.com/longbox/longbox/localstack/stack"
 )
 
 const (
@@ -46,7 +45,6 @@ type variant struct {
 	name, shelf string
 	gzip, warm  bool
 	front       bool // through the front
-	nice        int
 	clients     int
 	bar         float64
 }
@@ -69,8 +67,6 @@ func pages(ctx context.Context, s *system, out *report) error {
 	if err != nil {
 		return err
 	}
-	// The client, the store and the program that passes bytes on have the nice value 0. So has media, except in one row:
-	// on a busy machine the difference would count as the cost of a page.
 	took := map[string][]float64{}
 	for _, v := range []variant{
 		{name: "page stored, cold index", shelf: "stored", clients: 1, bar: 1.5},
@@ -82,7 +78,6 @@ func pages(ctx context.Context, s *system, out *report) error {
 		{name: "page stored, index in process, 16 clients", shelf: "stored", warm: true, clients: manyHere, bar: 1.25},
 		{name: "page deflated as gzip, cold index, 16 cl.", shelf: "deflated", gzip: true, clients: manyHere, bar: 1.5},
 		{name: "page stored, in process, through the front", shelf: "stored", warm: true, front: true, clients: 1},
-		{name: "page stored, in process, nice as in make run", shelf: "stored", warm: true, nice: stack.Nice("media"), clients: 1},
 	} {
 		if took[v.name], err = s.pageRun(ctx, api, readers, shelves[v.shelf], v, out); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
@@ -151,7 +146,7 @@ func spans(path string) ([]span, error) {
 
 // pageRun measures one variant with a new media process, whose index cache is empty. It returns the durations.
 func (s *system) pageRun(ctx context.Context, api *function, readers []*client, sh *shelf, v variant, out *report) ([]float64, error) {
-	media, err := s.functionAt(ctx, v.nice, "media", "RATE_LIMIT=true")
+	media, err := s.function(ctx, "media", "RATE_LIMIT=true")
 	if err != nil {
 		return nil, err
 	}

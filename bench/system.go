@@ -190,11 +190,6 @@ type function struct {
 
 // function starts a function. env overrides settings of make run.
 func (s *system) function(ctx context.Context, name string, env ...string) (*function, error) {
-	return s.functionAt(ctx, stack.Nice(name), name, env...)
-}
-
-// functionAt is function with another nice value than that of make run.
-func (s *system) functionAt(ctx context.Context, nice int, name string, env ...string) (*function, error) {
 	if err := s.build(ctx, name); err != nil {
 		return nil, err
 	}
@@ -204,9 +199,7 @@ func (s *system) functionAt(ctx context.Context, nice int, name string, env ...s
 	}
 	f := &function{address: "127.0.0.1:" + strconv.Itoa(ports[0])}
 	f.url = "http://" + f.address
-	spec := s.spec(name, f.address, env...)
-	spec.Nice = nice
-	if f.Process, err = s.supervisor.Start(ctx, spec); err != nil {
+	if f.Process, err = s.supervisor.Start(ctx, s.spec(name, f.address, env...)); err != nil {
 		return nil, err
 	}
 	pids, err := processes(s.data())

@@ -199,13 +199,10 @@ func Connections(program string) string {
 	return name + strconv.Itoa(min(max(4, 2*runtime.NumCPU()), 16))
 }
 
-// Nice returns a program's nice value. Lists take precedence over resized pages. Readers take precedence over the
-// worker's scans and over plugins, which are third-party programs.
+// Nice returns a program's nice value. Readers take precedence over the worker's scans and over plugins, which are
+// third-party programs.
 func Nice(program string) int {
-	switch program {
-	case media:
-		return 5
-	case worker, plugin:
+	if program == worker || program == plugin {
 		return 10
 	}
 	return 0

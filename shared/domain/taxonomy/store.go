@@ -154,7 +154,8 @@ const (
 // there is no such term. It takes a common term in several transactions, which start with that many rows. If it stops
 // in between, by an error or at end, the next call continues.
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end time.Time) ([]events.Event, error) {
-	var met removed
+	var found bool
+	var lost losers
 	steps := db.Steps{Size: rows}
 	for {
 		var part removed
@@ -162,19 +163,17 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end 
 			part, err = k.removePart(ctx, d, id, rows, limit)
 			return err
 		})
-		for i := range part.owners {
-			met.owners[i] = append(met.owners[i], part.owners[i]...)
-		}
-		met.found = met.found || part.found
+		lost.add(part.owners)
+		found = found || part.found
 		switch {
-		case err == nil && !met.found:
+		case err == nil && !found:
 			err = fault.Missing(k.what)
 		case err == nil && part.left && time.Now().After(end):
 			err = fault.New(fault.Unavailable, "The %s has too many series and books to delete it in one request; delete it again to continue",
 				k.table).After(time.Second)
 		}
 		if err != nil || !part.left {
-			return k.events(met.owners), err
+			return lost.events(k), err
 		}
 	}
 }
@@ -207,21 +206,39 @@ func (k kind) removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, 
 	return out, err
 }
 
-// events are those of the series and books that have lost a term; of very many, those of their libraries.
-func (k kind) events(met [2][]touched) (out []events.Event) {
-	for i, s := range k.sets() {
-		out = append(out, s.events(met[i])...)
+// losers are the series and books that have lost a term; of very many, only their libraries are kept.
+type losers struct {
+	n         int
+	owners    [2][]touched
+	libraries map[uuid.UUID]bool
+}
+
+func (l *losers) add(part [2][]touched) {
+	if l.libraries == nil {
+		l.libraries = map[uuid.UUID]bool{}
 	}
-	if len(out) <= told {
+	for i, owners := range part {
+		l.n += len(owners)
+		l.owners[i] = append(l.owners[i], owners...)
+		for _, t := range owners {
+			l.libraries[t.LibraryID] = true
+		}
+	}
+	if l.n > told {
+		l.owners = [2][]touched{}
+	}
+}
+
+// events are those of the series and books; of very many, those of their libraries.
+func (l *losers) events(k kind) (out []events.Event) {
+	if l.n > told {
+		for library := range l.libraries {
+			out = append(out, events.LibraryUpdated(library))
+		}
 		return out
 	}
-	libraries := map[uuid.UUID]bool{}
-	for _, t := range slices.Concat(met[0], met[1]) {
-		libraries[t.LibraryID] = true
-	}
-	out = nil
-	for library := range libraries {
-		out = append(out, events.LibraryUpdated(library))
+	for i, s := range k.sets() {
+		out = append(out, s.events(l.owners[i])...)
 	}
 	return out
 }
