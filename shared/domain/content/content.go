@@ -16,6 +16,7 @@ import (
 	"github.com/longbox/longbox/shared/format/rar"
 	"github.com/longbox/longbox/shared/format/sevenz"
 	"github.com/longbox/longbox/shared/platform/blob"
+	"github.com/longbox/longbox/shared/platform/fault"
 )
 
 // Drawing draws page n (from 0) of a PDF document as an image file.
@@ -86,6 +87,29 @@ func (r *Reader) Bytes(ctx context.Context, bucket string, o blob.Object, e arch
 		return nil, err
 	}
 	return out, nil
+}
+
+// Explain turns a failed read of a book's file into the error of the task that reads it; what is the beginning of its
+// text. An error that is none of the store, and that of a file that is gone, damaged or another, is the caller's to
+// explain.
+func (r *Reader) Explain(ctx context.Context, what, bucket string, o blob.Object, err error) error {
+	if ctx.Err() != nil || errors.As(err, new(*fault.Error)) {
+		return err
+	}
+	err = r.Store.Why(ctx, bucket, o, err)
+	switch {
+	case blob.Lost(err), errors.As(err, new(*archive.Error)):
+		return err
+	case errors.Is(err, blob.ErrArchived):
+		return fault.Wrap(err, fault.Conflict, "%s: the store has archived the book's file (S3 Glacier); restore it, then try again", what)
+	case errors.Is(err, blob.ErrDenied), errors.Is(err, blob.ErrClosed):
+		return fault.Wrap(err, fault.Conflict, "%s: the book's file cannot be opened; check its permissions, then try again", what)
+	case errors.As(err, new(*archive.Undrawn)):
+		return fault.Wrap(err, fault.Unavailable, "%s: a page cannot be drawn at the moment; try again later", what)
+	case blob.Unreachable(err):
+		return fault.Wrap(err, fault.Unavailable, "%s: the library's storage is not reachable at the moment; try again later", what)
+	}
+	return err
 }
 
 // windowBytes is how much is read at once of data scattered over a file.

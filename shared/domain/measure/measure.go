@@ -74,7 +74,7 @@ func (m *Measurer) Measure(ctx context.Context, h task.Held) (any, error) {
 	so.Pages, so.Unknown = so.Pages+found.Pages, so.Unknown+found.Unknown
 	switch {
 	case failure != nil:
-		return nil, m.explain(ctx, h, failure)
+		return nil, m.explain(ctx, h, b.index, failure)
 	case paused:
 		return nil, task.Paused(so)
 	}
@@ -149,16 +149,24 @@ type lostPack struct{ error }
 func (l lostPack) Unwrap() error { return l.error }
 
 // explain turns a failed read into the task's error, and queues the repair: an analysis of the file, or a new page
-// pack. An error that a retry may fix is returned unchanged.
-func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) error {
-	if !blob.Lost(failure) {
+// pack. An error of unknown cause is returned unchanged.
+func (m *Measurer) explain(ctx context.Context, h task.Held, i *page.Index, failure error) error {
+	const none = "The pages were not measured"
+	packed := errors.As(failure, new(lostPack))
+	if !packed {
+		failure = m.Content.Explain(ctx, none, i.Bucket, i.Object(), failure)
+	}
+	switch {
+	case packed && blob.Unreachable(failure):
+		return fault.Wrap(failure, fault.Unavailable, "%s: the media bucket is not reachable at the moment; try again later", none)
+	case !blob.Lost(failure):
 		return failure
 	}
 	var b pgx.Batch
 	var id uuid.UUID
 	var err error
 	what := "the book's file is gone or has changed; its analysis is queued"
-	if errors.As(failure, new(lostPack)) {
+	if packed {
 		what = "the book's page pack is gone; a new one is queued"
 		err = pack.Queue(&b, *h.BookID, &id)
 	} else {
@@ -171,5 +179,5 @@ func (m *Measurer) explain(ctx context.Context, h task.Held, failure error) erro
 		return errors.Join(failure, err)
 	}
 	m.Added.Tell(ctx, h.Tenant)
-	return fault.Wrap(failure, fault.Conflict, "The pages were not measured: %s", what)
+	return fault.Wrap(failure, fault.Conflict, "%s: %s", none, what)
 }

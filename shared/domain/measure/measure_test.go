@@ -319,12 +319,12 @@ func TestStoreThatFails(t *testing.T) {
 	}
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
 		if strings.HasPrefix(req.Header.Get("Range"), second) {
-			w.WriteHeader(http.StatusForbidden)
+			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
 		next.ServeHTTP(w, req)
 	})
-	if _, err := r.run(t.Context()); err == nil || fault.Is(err, fault.Conflict) {
+	if _, err := r.run(t.Context()); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("%v", err)
 	}
 	r.s3.Counter.Meddle(nil)
@@ -333,6 +333,41 @@ func TestStoreThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.want("sizes", r.pages(), []string{"60x90", "60x90", "60x90"})
+}
+
+// A file that the store lists but does not give is no failure of the store: the task says so, and is not repeated. One
+// that proves to be another, as a link does, is analysed.
+func TestFileThatIsNotGiven(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status   int
+		body     string
+		longer   bool // the store shows another size
+		says     string
+		analyses int
+	}{
+		{http.StatusForbidden, "<Error><Code>InvalidObjectState</Code></Error>", false, "archived", 0},
+		{http.StatusForbidden, "", false, "permissions", 0},
+		{http.StatusInternalServerError, "", false, "permissions", 0},
+		{http.StatusInternalServerError, "", true, "analysis is queued", 1},
+	} {
+		r := newRig(t, testkit.Comic(t, 1, 1, ""))
+		r.pages()
+		if c.longer {
+			testkit.WriteFile(t, r.s3.Dir, "books/a", testkit.Comic(t, 7, 5, ""))
+		}
+		r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if req.Method == http.MethodGet {
+				http.Error(w, c.body, c.status)
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+		if _, err := r.run(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(fault.From(err).Message, c.says) {
+			t.Errorf("%d %s: %v", c.status, c.body, err)
+		}
+		r.want("analyses", len(r.waiting(task.AnalyzeBook)), c.analyses)
+	}
 }
 
 // Each run that is told to pause reads one more page.

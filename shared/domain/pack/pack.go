@@ -102,7 +102,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	}
 	places, o, err := m.write(ctx, b, *h.BookID, index, entries)
 	if err != nil {
-		return nil, readable(err)
+		return nil, err
 	}
 	stored, err := m.keep(ctx, b, *h.BookID, places, o)
 	if err != nil || !stored {
@@ -235,7 +235,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
 	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
-		z := zip.NewWriter(u)
+		z := zip.NewWriter(media{u})
 		var damage error // of the book
 		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
 			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})
@@ -268,10 +268,28 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 				slog.Warn("page pack made without damaged pages", "book", book, "pages", p.pages(), "of", len(entries), "error", damage)
 			}
 		}
+		if err != nil && !errors.As(err, new(unstored)) {
+			err = m.readable(ctx, b.Bucket, source, err)
+		}
 		return errors.Join(err, z.Close())
 	})
 	return p, o, err
 }
+
+// media marks the failures of the media bucket: they say nothing about the book.
+type media struct{ *blob.Writer }
+
+func (m media) Write(p []byte) (int, error) {
+	n, err := m.Writer.Write(p)
+	if err != nil {
+		err = unstored{err}
+	}
+	return n, err
+}
+
+type unstored struct{ error }
+
+func (u unstored) Unwrap() error { return u.error }
 
 func isDamage(err error) bool { return errors.As(err, new(*archive.Error)) }
 
@@ -283,14 +301,16 @@ func objectKey(tenant uuid.UUID, secret []byte, book uuid.UUID, fingerprint stri
 	return tenant.String() + "/pack/" + sum[:2] + "/" + sum
 }
 
-// readable turns a failed read of the book into the task's error; an error that a retry may fix is returned unchanged.
-func readable(err error) error {
+// readable turns a failed read of the book into the task's error; one of unknown cause is returned unchanged.
+func (m *Maker) readable(ctx context.Context, bucket string, o blob.Object, err error) error {
+	const none = "No page pack"
+	err = m.Content.Explain(ctx, none, bucket, o, err)
 	var a *archive.Error
 	switch {
 	case errors.As(err, &a):
-		return fault.Wrap(err, fault.Conflict, "No page pack: %s", a.Msg)
+		return fault.Wrap(err, fault.Conflict, "%s: %s", none, a.Msg)
 	case blob.Lost(err):
-		return fault.Wrap(err, fault.Conflict, "No page pack: the book's file is gone or has changed; scan the library")
+		return fault.Wrap(err, fault.Conflict, "%s: the book's file is gone or has changed; scan the library", none)
 	}
 	return err
 }

@@ -356,6 +356,55 @@ func TestNothingToPack(t *testing.T) {
 	}
 }
 
+// A store that does not give the file, or a page that is not drawn: the task says what to do, and is only repeated if
+// that may help. Failures of the media bucket say nothing about the book.
+func TestBookThatIsNotGiven(t *testing.T) {
+	t.Parallel()
+	answer := func(bucket string, status int, body string, methods ...string) func(*rig) {
+		return func(r *rig) {
+			r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if strings.HasPrefix(req.URL.Path, "/"+bucket+"/") && slices.Contains(methods, req.Method) {
+					http.Error(w, body, status)
+					return
+				}
+				next.ServeHTTP(w, req)
+			})
+		}
+	}
+	drawn := func(r *rig, data []byte, err error) {
+		r.maker.Content.Draw = func(context.Context, io.ReaderAt, int64, int) ([]byte, error) { return data, err }
+		r.exec("update page_index set sizes = '{0,0}', offsets = '{0,1}', methods = array_fill($1::smallint, '{2}')", int32(archive.PDFPage)-1<<16)
+	}
+	for name, c := range map[string]struct {
+		meddle func(r *rig)
+		kind   fault.Code
+		says   string // empty: nothing
+	}{
+		"archived":             {answer("books", 403, "<Error><Code>InvalidObjectState</Code></Error>", "GET"), fault.Conflict, "archived"},
+		"denied":               {answer("books", 403, "", "GET"), fault.Conflict, "permissions"},
+		"listed, but not open": {answer("books", 500, "", "GET"), fault.Conflict, "permissions"},
+		"away":                 {answer("books", 500, "", "GET", "HEAD"), fault.Unavailable, "not reachable"},
+		"not drawn":            {func(r *rig) { drawn(r, nil, &archive.Undrawn{Err: errors.New("busy")}) }, fault.Unavailable, "drawn"},
+		"not stored": {func(r *rig) {
+			drawn(r, make([]byte, 20<<20), nil)
+			answer("media", 403, "", "POST")(r)
+		}, fault.Internal, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			c.meddle(r)
+			_, err := r.pack()
+			var said fault.Error
+			if e := new(fault.Error); errors.As(err, &e) {
+				said = *e
+			}
+			if err == nil || said.Code != c.kind || !strings.Contains(said.Message, c.says) || (said.Message == "") != (c.says == "") {
+				t.Errorf("%+v, %v", said, err)
+			}
+		})
+	}
+}
+
 // Changes between storing the object and writing its row.
 func TestPackThatCannotBeNamed(t *testing.T) {
 	row := func(r *rig, key string) {
