@@ -61,7 +61,10 @@ func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 		}
 		return true, nil
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && blob.Unreachable(err):
+		return nil, away(err)
+	case err != nil:
 		return nil, err
 	}
 	return at.Cleaned, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -205,6 +206,10 @@ func TestStoreRefuses(t *testing.T) {
 	})
 	if got, err := r.run(me); err == nil || !slices.Equal(r.stored(), before) {
 		t.Errorf("nothing can be deleted: %+v, %v", got, err)
+	}
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusNotImplemented) })
+	if got, err := r.run(me); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the store does not answer: %+v, %v", got, err)
 	}
 	r.s3.Keep(others[0])
 	got, err := r.run(me)

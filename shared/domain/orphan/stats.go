@@ -66,12 +66,16 @@ func (f *Finder) stats(ctx context.Context, files bool) (*Stats, error) {
 		return out.Complete, nil
 	})
 	if err != nil && (blob.Unreachable(err) || ctx.Err() != nil) {
-		return nil, &fault.Error{Code: fault.Unavailable, Message: "The media bucket does not answer; try again later", RetryAfter: 10 * time.Second, Err: err}
+		return nil, away(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+func away(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "The media bucket does not answer; try again later").After(10 * time.Second)
 }
 
 func (k *kind) file(tenant uuid.UUID, o blob.Object) File {
