@@ -34,7 +34,7 @@ type Filler struct {
 	Reading func(ctx context.Context, read func() error) error
 }
 
-// CoverCounts is the result of a task that makes covers.
+// CoverCounts are the counts of a task that makes covers.
 type CoverCounts struct {
 	Made    int64 `json:"made"`
 	Kept    int64 `json:"kept"`    // existed already
@@ -42,9 +42,24 @@ type CoverCounts struct {
 	Without int64 `json:"without"` // nothing to show: not analysed, or no pages
 }
 
+// CoverError says why a cover could not be made.
+type CoverError struct {
+	ID      uuid.UUID `json:"id"` // of the book or series
+	Message string    `json:"message"`
+}
+
+// maxErrors is the maximum number of errors in a result.
+const maxErrors = 10
+
+// filled is the result of a task that makes covers.
+type filled struct {
+	CoverCounts
+	Errors []CoverError `json:"errors,omitempty"` // of the first failures
+}
+
 // fillPlace is the checkpoint of a task that makes covers.
 type fillPlace struct {
-	CoverCounts
+	filled
 	After *uuid.UUID `json:"after,omitempty"` // nil at the start
 	Total int64      `json:"total"`
 }
@@ -129,7 +144,7 @@ func (f *Filler) fill(ctx context.Context, h task.Held, w filling) (any, error) 
 			return nil, err
 		}
 		if len(part) == 0 {
-			return at.CoverCounts, nil
+			return at.filled, nil
 		}
 		var done int
 		err = f.Reading(ctx, func() error {
@@ -160,10 +175,15 @@ func (f *Filler) next(ctx context.Context, h task.Held, w filling, at *fillPlace
 }
 
 // outcome is the result for one cover.
-type outcome int
+type outcome struct {
+	state
+	why string // it failed
+}
+
+type state int
 
 const (
-	without outcome = iota
+	without state = iota
 	kept
 	made
 	failed
@@ -196,7 +216,7 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 			outcomes[i], err = fault.Guarded(func() (outcome, error) { return f.one(shared, tenant, covers[i](), w.force) })()
 			if errors.Is(err, fault.ErrPanic) { // one book must not keep the others from their covers
 				slog.Error("no cover, because making it crashed", "entity", w.entity, "id", part[i].ID, "error", err)
-				outcomes[i], err = failed, nil
+				outcomes[i], err = outcome{failed, "Making the cover crashed; the log of the worker has the cause"}, nil
 			}
 			return err
 		})
@@ -204,13 +224,16 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 	failure := g.Wait()
 	var told []events.Event
 	for i, o := range part[:done] {
-		switch outcomes[i] {
+		switch outcomes[i].state {
 		case without:
 			at.Without++
 		case kept:
 			at.Kept++
 		case failed:
 			at.Failed++
+			if len(at.Errors) < maxErrors {
+				at.Errors = append(at.Errors, CoverError{o.ID, outcomes[i].why})
+			}
 		case made:
 			at.Made++
 			told = append(told, events.CoverUpdated(w.entity, o.ID, &o.LibraryID))
@@ -231,16 +254,16 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 // keep the others from their covers.
 func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, force bool) (outcome, error) {
 	if row == nil {
-		return without, nil
+		return outcome{}, nil
 	}
 	if !force {
 		key := coverKey(tenant.ID, row.ID, tenant.Secret, row.Fingerprint, row.Cover)
 		_, err := f.Media.ReadRange(ctx, f.Bucket, blob.Object{Key: key}, 0, 1)
 		if err == nil {
-			return kept, nil
+			return outcome{state: kept}, nil
 		}
 		if !errors.Is(err, blob.ErrNotFound) {
-			return failed, unavailable(err)
+			return outcome{}, unavailable(err)
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, f.Timeout)
@@ -252,13 +275,19 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 	}
 	switch {
 	case err == nil && warning == "":
-		return made, nil
+		return outcome{state: made}, nil
 	case ctx.Err() != nil:
-		return failed, ctx.Err()
-	case warning != "", limited.Err() != nil, standsIn(err), source == nil && f.notGiven(ctx, row, err):
-		return failed, nil
+		return outcome{}, ctx.Err()
+	case warning != "":
+		return outcome{failed, warning}, nil
+	case limited.Err() != nil:
+		return outcome{failed, fmt.Sprintf("Making the cover takes longer than %s", f.Timeout)}, nil
+	case standsIn(err):
+		return outcome{failed, fault.From(err).Message}, nil
+	case source == nil && f.notGiven(ctx, row, err):
+		return outcome{failed, "The file cannot be opened; check its permissions"}, nil
 	}
-	return failed, err
+	return outcome{}, err
 }
 
 // notGiven reports whether an error means that the store lists the book's file but does not let anybody, or Longbox,

@@ -138,6 +138,7 @@ type ended struct {
 	Status   string
 	Progress string
 	Result   rendition.CoverCounts
+	Errors   []string // the first failures: id and message
 	Failure  *string
 }
 
@@ -148,6 +149,18 @@ func (r *rig) look(id uuid.UUID) (e ended) {
 		Scan(&e.Status, &e.Progress, &e.Failure, &result)
 	if err == nil {
 		err = json.Unmarshal(result, &e.Result)
+	}
+	var first struct {
+		Errors []struct {
+			ID      uuid.UUID
+			Message string
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(result, &first)
+	}
+	for _, f := range first.Errors {
+		e.Errors = append(e.Errors, f.ID.String()+" "+f.Message)
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -298,7 +311,8 @@ func TestCoversThatPanic(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, map[string][]byte{"A/1.cbz": testkit.Comic(t, 1, 1, ""), "A/2.cbz": testkit.Comic(t, 2, 1, "")})
 	r.panics = true
-	if got := r.fill(task.BookCovers, false, task.OfAll()); got.Status != task.Completed || got.Result != (rendition.CoverCounts{Failed: 2}) {
+	got := r.fill(task.BookCovers, false, task.OfAll())
+	if got.Status != task.Completed || got.Result != (rendition.CoverCounts{Failed: 2}) || len(got.Errors) != 2 || !strings.Contains(got.Errors[0], "crashed") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -411,8 +425,35 @@ func TestCoversOfFilesThatAreNotGiven(t *testing.T) {
 			next.ServeHTTP(w, req)
 		}
 	})
-	if got := r.fill(task.BookCovers, true, task.OfAll()); got.Status != task.Completed || got.Result != (rendition.CoverCounts{Made: 3, Failed: 3, Without: 1}) {
-		t.Errorf("%+v", got)
+	got := r.fill(task.BookCovers, true, task.OfAll())
+	if got.Status != task.Completed || got.Result != (rendition.CoverCounts{Made: 3, Failed: 3, Without: 1}) || len(got.Errors) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for at, says := range map[int]string{0: "archived", 2: "no cover", 4: "permissions"} { // A/1, A/broken, B/1
+		if !slices.ContainsFunc(got.Errors, func(e string) bool { return strings.HasPrefix(e, r.ids[at].String()) && strings.Contains(e, says) }) {
+			t.Errorf("%v do not say of %s: %s", got.Errors, r.ids[at], says)
+		}
+	}
+}
+
+// Of many failures, the result names the first, also across batches and pauses.
+func TestFirstCoversThatFail(t *testing.T) {
+	t.Parallel()
+	files := map[string][]byte{}
+	for i := range 12 {
+		files[fmt.Sprintf("A/%d.cbz", i)] = testkit.Zip(t, testkit.File{Name: "1.jpg", Data: append([]byte("\xff\xd8\xff\xe0"), byte(i))})
+	}
+	r := newRig(t, files)
+	r.pausing.Store(true)
+	slices.SortFunc(r.ids, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }) // the order of the task
+	got := r.fill(task.BookCovers, false, task.OfAll())
+	if got.Status != task.Completed || got.Result != (rendition.CoverCounts{Failed: 12}) || len(got.Errors) != 10 {
+		t.Fatalf("%+v", got)
+	}
+	for i, e := range got.Errors {
+		if !strings.HasPrefix(e, r.ids[i].String()+" no cover: ") {
+			t.Errorf("error %d is %q", i, e)
+		}
 	}
 }
 
