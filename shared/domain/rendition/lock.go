@@ -23,21 +23,21 @@ var unlock = redis.NewScript(`if redis.call('get', KEYS[1]) == ARGV[1] then retu
 func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited func()) (release func()) {
 	name := "lb:{" + tenant.String() + "}:render:" + short(key)
 	mine := rand.Text()
-	free := func() {
-		if err := unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err(); err != nil {
-			slog.Warn("cannot release the lock of a rendition; it expires", "error", err)
-		}
-	}
+	free := func() error { return unlock.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, mine).Err() }
 	look := time.NewTicker(lockLook)
 	defer look.Stop()
 	for first := true; ; first = false {
 		got, err := m.Redis.SetNX(ctx, name, mine, lockLife).Result()
 		if err != nil {
-			slog.Warn("cannot lock a rendition; it may be made twice", "error", err)
+			m.lost("cannot lock a rendition; it may be made twice", tenant, key, err)
 			return func() { go free() } // the lock may be ours with a late reply; do not wait for a dead Redis
 		}
 		if got {
-			return free
+			return func() {
+				if err := free(); err != nil {
+					m.lost("cannot release the lock of a rendition; it expires", tenant, key, err)
+				}
+			}
 		}
 		if first {
 			waited()
@@ -47,5 +47,12 @@ func (m *Maker) alone(ctx context.Context, tenant uuid.UUID, key string, waited 
 		case <-ctx.Done():
 			return func() {}
 		}
+	}
+}
+
+// lost logs a failure of Redis once a minute: every page would fail in the same way.
+func (m *Maker) lost(what string, tenant uuid.UUID, key string, err error) {
+	if m.said.Due() {
+		slog.Warn("Redis fails: "+what+"; more failures of the next minute are not logged", "tenant", tenant, "key", key, "error", err)
 	}
 }

@@ -1,8 +1,13 @@
 package rendition
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log"
+	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -30,6 +36,32 @@ func (l *late) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			cmd.SetErr(err)
 		}
 		return err
+	}
+}
+
+// While Redis is away, its log line comes once a minute, not with every page, and names one of them.
+func TestLogOfALostRedis(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	t.Cleanup(func() { client.Close() })
+	m := &Maker{Redis: client, Renderer: imaging.New(imaging.Config{})}
+	var tenant uuid.UUID // of a context without a request
+	load := func(context.Context) ([]byte, error) { return testkit.JPEG(t, 60, 90, 1), nil }
+	var lines bytes.Buffer
+	before, out, flags := slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
+	defer func() {
+		slog.SetDefault(before)
+		log.SetOutput(out) // slog had redirected it: the default logger would write to itself
+		log.SetFlags(flags)
+	}()
+	for i := range 20 {
+		key := fmt.Sprintf("page/%d", i)
+		if _, err := m.render(t.Context(), key, Cover{30, 85}.spec(), false, load, func(ctx context.Context) bool { return m.secondMiss(ctx, tenant, key) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := lines.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "tenant="+tenant.String()) || !strings.Contains(said, "key=page/0") {
+		t.Errorf("the log has:\n%s", said)
 	}
 }
 

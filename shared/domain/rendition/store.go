@@ -26,6 +26,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/flight"
 	"github.com/longbox/longbox/shared/platform/httpapi"
+	"github.com/longbox/longbox/shared/platform/redisconn"
 	"github.com/longbox/longbox/shared/platform/turn"
 )
 
@@ -44,9 +45,10 @@ type Maker struct {
 	Turns    turn.Shares           // fair turns between tenants and users; the Renderer's own queue is shared by all
 
 	flights  flight.Group[*image]
-	unmade   memory        // covers that could not be made recently
-	patience time.Duration // for a cover without a byte range of its own; zero: coverPatience
-	soon     time.Duration // see sameKeys; zero: soon
+	said     redisconn.Seldom // see lost
+	unmade   memory           // covers that could not be made recently
+	patience time.Duration    // for a cover without a byte range of its own; zero: coverPatience
+	soon     time.Duration    // see sameKeys; zero: soon
 }
 
 // image is a picture ready to be sent.
@@ -157,9 +159,9 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(ctx) && m.sameKeys(ctx, began) && m.within(ctx, key, len(res.Bytes)) {
+		if keep(ctx) && m.sameKeys(ctx, key, began) && m.within(ctx, key, len(res.Bytes)) {
 			if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
-				slog.Warn("cannot store a rendition", "error", err) // the response is sent anyway, and rendered again
+				slog.Warn("cannot store a rendition", "tenant", httpapi.TenantOf(ctx).ID, "key", key, "error", err) // the response is sent anyway, and rendered again
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
@@ -172,7 +174,7 @@ const soon = time.Second / 2
 
 // sameKeys reports whether the tenant is still active and has the keys with which the rendition began. Otherwise it
 // could be stored after the operator's clean-up, and would stay.
-func (m *Maker) sameKeys(ctx context.Context, began time.Time) bool {
+func (m *Maker) sameKeys(ctx context.Context, key string, began time.Time) bool {
 	if time.Since(began) < cmp.Or(m.soon, soon) {
 		return true
 	}
@@ -181,7 +183,7 @@ func (m *Maker) sameKeys(ctx context.Context, began time.Time) bool {
 	var same bool
 	db.Value(&b, &same, "select exists (select from tenant where id = app.tenant() and status = 'active' and secret = $1)", t.Secret)
 	if err := m.Database.Run(db.In(ctx, db.Tenant(t.ID)), &b); err != nil {
-		slog.Warn("cannot compare a tenant's keys; the rendition is not stored", "error", err)
+		slog.Warn("cannot compare a tenant's keys; the rendition is not stored", "tenant", t.ID, "key", key, "error", err)
 		return false
 	}
 	return same
@@ -192,7 +194,7 @@ func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bo
 	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key))
 	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
 	if err != nil {
-		slog.Warn("cannot count requests for a page; the rendition is not stored", "error", err)
+		m.lost("cannot count requests for a page; its rendition is not stored", tenant, key, err)
 		return false
 	}
 	return !first
@@ -209,7 +211,7 @@ func (m *Maker) within(ctx context.Context, key string, size int) bool {
 	var ok bool
 	db.Value(&b, &ok, "select app.keep_rendition($1)", size)
 	if err := m.Database.Run(db.In(ctx, db.Tenant(t.ID)), &b); err != nil {
-		slog.Warn("cannot count the size of a rendition; it is not stored", "error", err)
+		slog.Warn("cannot count the size of a rendition; it is not stored", "tenant", t.ID, "key", key, "error", err)
 		return false
 	}
 	return ok

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
 const (
@@ -26,7 +28,7 @@ type breaker struct {
 	// pause waits and reports whether to continue. Tests replace it.
 	pause func(context.Context, time.Duration) bool
 
-	late seldom // limits log lines about late responses
+	late redisconn.Seldom // limits log lines about late responses
 
 	ctx  context.Context // ended by close
 	stop context.CancelFunc
@@ -66,7 +68,7 @@ func (b *breaker) probe(cause error) {
 			b.log.Warn("Redis does not answer: requests pass without rate limit", "error", cause)
 		case err == nil && away:
 			b.log.Info("Redis answers again", "lost_for", time.Since(lost).Round(time.Millisecond).String())
-		case err == nil && b.late.due():
+		case err == nil && b.late.Due():
 			b.log.Warn("Redis answers too slowly, perhaps because the machine is busy: some requests pass without rate limit", "error", cause)
 		}
 		if err == nil {

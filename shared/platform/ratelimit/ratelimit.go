@@ -19,14 +19,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/longbox/longbox/shared/platform/redisconn"
 )
 
 // answerWithin limits how long one request waits for Redis.
 const answerWithin = 20 * time.Millisecond
-
-// sayEvery is the minimum interval of log lines about a Redis that refuses every request (its disk is full) or is
-// repeatedly late.
-const sayEvery = time.Minute
 
 //go:embed take.lua
 var takeSource string
@@ -66,10 +64,10 @@ type Limiter struct {
 	script  *redis.Script
 	breaker *breaker
 	log     *slog.Logger
-	within  time.Duration // answerWithin, unless a test says otherwise
-	process string        // unlike that of any other process
-	created atomic.Uint64 // numbers the generations this process proposes
-	errors  seldom        // what the log is told of Redis' errors
+	within  time.Duration    // answerWithin, unless a test says otherwise
+	process string           // unlike that of any other process
+	created atomic.Uint64    // numbers the generations this process proposes
+	errors  redisconn.Seldom // what the log is told of Redis' errors
 	empty   refusals
 }
 
@@ -190,20 +188,12 @@ func judge(buckets []Bucket, limited []int, left []time.Duration, res Result) Re
 func (l *Limiter) failed(err error) {
 	var reply redis.Error
 	if errors.As(err, &reply) && !errors.Is(err, context.DeadlineExceeded) {
-		if l.errors.due() {
+		if l.errors.Due() {
 			l.log.Error("Redis answers with an error: requests pass without rate limit", "error", err)
 		}
 		return
 	}
 	l.breaker.trip(err)
-}
-
-// seldom limits how often the same line is logged.
-type seldom struct{ said atomic.Int64 } // Unix seconds
-
-func (s *seldom) due() bool {
-	now, said := time.Now().Unix(), s.said.Load()
-	return now-said >= int64(sayEvery/time.Second) && s.said.CompareAndSwap(said, now)
 }
 
 // read decodes {generation, µs left in each bucket}.
