@@ -20,12 +20,14 @@ var s3Action = map[string]string{
 
 // signed are functions that sign requests themselves, with the permissions for the requests.
 var signed = map[string]string{
-	"(*" + module + "/shared/platform/blob.getter).once":   "", // its callers are the next two
-	"(*" + module + "/shared/platform/blob.getter).get":    "s3:GetObject",
-	"(*" + module + "/shared/platform/blob.getter).list":   "s3:ListBucket",
-	"(*" + module + "/shared/platform/blob.Store).Presign": "s3:PutObject",
-	"(*" + module + "/shared/platform/queue.client).once":  "", // its callers name the action: see sqsAction
-	module + "/shared/platform/plug.byLambda":              invoke,
+	"(*" + module + "/shared/platform/blob.getter).once":      "", // its callers are the next two
+	"(*" + module + "/shared/platform/blob.getter).get":       "s3:GetObject",
+	"(*" + module + "/shared/platform/blob.getter).list":      "s3:ListBucket",
+	"(*" + module + "/shared/platform/blob.getter).presign":   "", // its callers are the next two
+	"(*" + module + "/shared/platform/blob.Store).Presign":    "s3:PutObject",
+	"(*" + module + "/shared/platform/blob.Store).PresignGet": "s3:GetObject",
+	"(*" + module + "/shared/platform/queue.client).once":     "", // its callers name the action: see sqsAction
+	module + "/shared/platform/plug.byLambda":                 invoke,
 }
 
 // invoke is the permission to call plugins.

@@ -128,7 +128,7 @@ func TestRowHeldTooLong(t *testing.T) {
 	}
 	for _, sql := range []string{change, "select from library_root for update", "delete from library_root", "insert into library_root (tenant_id, path, bucket) values (app.tenant(), '/x', 'x') on conflict do nothing"} {
 		var b pgx.Batch
-		b.Queue("set local statement_timeout = '100ms'")
+		b.Queue("set local statement_timeout = '500ms'")
 		b.Queue(sql)
 		if err := s.DB.System.Run(db.In(t.Context(), db.Tenant(s.One)), &b); !later(err, "Somebody else changed the same data") {
 			t.Errorf("%s: %v", sql, err)
