@@ -62,7 +62,7 @@ func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 		return true, nil
 	})
 	switch {
-	case err != nil && ctx.Err() == nil && blob.Unreachable(err):
+	case err != nil && ctx.Err() == nil && unanswered(err):
 		return nil, away(err)
 	case err != nil:
 		return nil, err

@@ -3,6 +3,7 @@ package orphan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,13 +66,18 @@ func (f *Finder) stats(ctx context.Context, files bool) (*Stats, error) {
 		out.Complete = time.Now().Before(until)
 		return out.Complete, nil
 	})
-	if err != nil && (blob.Unreachable(err) || ctx.Err() != nil) {
+	if err != nil && (unanswered(err) || ctx.Err() != nil) {
 		return nil, away(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// unanswered reports whether the media bucket did not answer. Errors of the database say so themselves.
+func unanswered(err error) bool {
+	return blob.Unreachable(err) && !errors.As(err, new(*fault.Error))
 }
 
 func away(err error) error {

@@ -35,7 +35,7 @@ var (
 // Writes are the statements that write progress: $1 are ids of books; in WritesBy $2 is the device.
 var (
 	Writes   = []string{hold(ofBooks), adopt(ofBooks), fold(ofBooks) + records, fold(there(ofBooks)) + "select count(*) from written"}
-	WritesBy = []string{note(ofBooks, toTheEnd(ofBooks)+" and not "+isRead, "$2"), reset(there(ofBooks))}
+	WritesBy = []string{noteRead(ofBooks), reset(there(ofBooks))}
 )
 
 // Hashing precedes them.

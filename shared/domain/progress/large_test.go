@@ -171,6 +171,17 @@ func TestAbsorbingStaysLinear(t *testing.T) {
 	}
 }
 
+// The progress is computed from measured sessions with the plans that suit a few books.
+func TestMeasuredSessionsOfFewBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, `create function public.plans() returns trigger language plpgsql as $$ begin
+		if current_setting('enable_nestloop') = 'off' then raise exception 'progress is computed without nested loops'; end if; return null; end $$`)
+	s.DB.Exec(t, "create trigger plans after insert or update on progress for each statement execute function public.plans()")
+	r.tell(r.session("progress", 10, 20, session{"toPage": 4, "activeDurationMs": 1000}))
+}
+
 // discarded runs a statement as the caller and returns how many rows its filters and joins discard.
 func discarded(t *testing.T, s *testkit.Server, c *testkit.Client, sql string, args ...any) (n int) {
 	t.Helper()

@@ -40,6 +40,9 @@ func mine(alias, book string) string {
 // with each session.
 const hashing = "select set_config('enable_nestloop', 'off', true)"
 
+// looping ends hashing in a transaction: other statements would read whole tables for a few rows.
+const looping = "select set_config('enable_nestloop', 'on', true)"
+
 // rows is the condition for the caller's rows of the books $1. It compares with the parameter itself, because Postgres
 // puts constants into a hash table, but searches other arrays from end to end for each row.
 func rows(alias, which string) string {

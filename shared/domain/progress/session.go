@@ -177,7 +177,7 @@ var absorbSQL = `with pair as materialized (
 	    (array_agg(p.locator order by p.ended_at desc) filter (where p.locator is not null))[1] as locator,
 	    (array_agg(p.device_name order by p.ended_at desc) filter (where p.locator is not null))[1] as device_name
 	  from pair p group by p.by) a
-	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = a.by`
+	where m.tenant_id = app.tenant() and m.account_id = app.account() and m.id = any($1) and m.id = a.by`
 
 // bookNotFound is why a session without an existing book is rejected.
 const bookNotFound = "book_not_found"
@@ -233,6 +233,7 @@ func record(ctx context.Context, d *db.DB, sessions []Session) (*Recorded, error
 	if len(measured) > 0 {
 		b.Queue(hashing)
 		b.Queue(absorbSQL, measured)
+		b.Queue(looping)
 	}
 	db.Values(&b, &logged, "select id from reading_session where tenant_id = app.tenant() and account_id = app.account() and id = any($1)", ids)
 	db.All(&b, &out.Progress, fold(ofBooks)+records, books)

@@ -153,10 +153,17 @@ func unread(ctx context.Context, d *db.DB, id uuid.UUID) error {
 // isRead is a condition on the book b: marking it as read again would change nothing but the time of its last update.
 var isRead = "exists (select from progress p where " + mine("p", "b.id") + " and p.completed and p.current_page = b.page_count and p.percentage = 1)"
 
+// noteRead is SQL that notes the completion of books that are not read yet. It reads the caller's progress in them at
+// once: after hashing, isRead would read all of the caller's progress.
+func noteRead(which string) string {
+	return note(which, toTheEnd(which)+" and (b.id, b.page_count) not in (select p.book_id, p.current_page from progress p where "+
+		rows("p", which)+" and p.completed and p.percentage = 1)", "$2")
+}
+
 // queueRead and queueUnread mark the books of ids and count them; unread counts only books that had progress.
 func queueRead(b *pgx.Batch, n *int64, which, device string, ids any) {
 	queueLog(b, which, ids)
-	b.Queue(note(which, toTheEnd(which)+" and not "+isRead, "$2"), ids, device)
+	b.Queue(noteRead(which), ids, device)
 	db.Value(b, n, fold(there(which))+"select count(*) from written", ids)
 }
 

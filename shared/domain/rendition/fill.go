@@ -282,6 +282,8 @@ func (f *Filler) one(ctx context.Context, tenant *page.Owner, row *coverRow, for
 		return outcome{failed, warning}, nil
 	case limited.Err() != nil:
 		return outcome{failed, fmt.Sprintf("Making the cover takes longer than %s", f.Timeout)}, nil
+	case blob.Lost(err) && !row.uploaded():
+		return outcome{failed, "The file is gone or has changed; scan the library"}, nil
 	case standsIn(err):
 		return outcome{failed, fault.From(err).Message}, nil
 	case source == nil && f.notGiven(ctx, row, err):
