@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"log/slog"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -47,13 +46,9 @@ func TestLogOfALostRedis(t *testing.T) {
 	var tenant uuid.UUID // of a context without a request
 	load := func(context.Context) ([]byte, error) { return testkit.JPEG(t, 60, 90, 1), nil }
 	var lines bytes.Buffer
-	before, out, flags := slog.Default(), log.Writer(), log.Flags()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&lines, nil)))
-	defer func() {
-		slog.SetDefault(before)
-		log.SetOutput(out) // slog had redirected it: the default logger would write to itself
-		log.SetFlags(flags)
-	}()
+	out := log.Writer()
+	log.SetOutput(&lines) // where slog writes by default
+	defer log.SetOutput(out)
 	for i := range 20 {
 		key := fmt.Sprintf("page/%d", i)
 		if _, err := m.render(t.Context(), key, Cover{30, 85}.spec(), false, load, func(ctx context.Context) bool { return m.secondMiss(ctx, tenant, key) }); err != nil {
