@@ -156,9 +156,7 @@ func (r *rig) look(id uuid.UUID) (e ended) {
 			Message string
 		}
 	}
-	if err == nil {
-		err = json.Unmarshal(result, &first)
-	}
+	_ = json.Unmarshal(result, &first) // the errors of a scan have another form
 	for _, f := range first.Errors {
 		e.Errors = append(e.Errors, f.ID.String()+" "+f.Message)
 	}
