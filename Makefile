@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/.tools/bin:$(PATH)
 FUZZTIME ?= 30s
 
 # What make deploy deploys.
-SIZE ?= small
+SIZE ?=
 STACK ?= longbox
 PARAMETERS ?=
 WEB_DIR ?=

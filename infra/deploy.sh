@@ -68,8 +68,11 @@ none | REVIEW_IN_PROGRESS)
 	;;
 CREATE_FAILED | UPDATE_FAILED) rollback=--disable-rollback ;;
 ROLLBACK_COMPLETE | ROLLBACK_FAILED | DELETE_FAILED) fail "the stack $stack is $status and cannot be deployed again: delete it first (docs/cloud.md, Delete)" ;;
+UPDATE_ROLLBACK_FAILED) fail "the stack $stack is $status: run aws cloudformation continue-update-rollback --stack-name $stack, wait until that has ended, and deploy again" ;;
 *_IN_PROGRESS) fail "the stack $stack is $status: wait until that has ended" ;;
 esac
+
+[[ -n ${SIZE:-} || $status == none || $status == REVIEW_IN_PROGRESS ]] || fail "the stack $stack exists: say its size again, SIZE=small or SIZE=large, because the values of another size would change its database and cache"
 
 echo "Longbox: $version as $stack ($size) to account $account, $region"
 bucket=longbox-packages-$account-$region

@@ -51,7 +51,7 @@ func TestDeployFixesTheBaseImages(t *testing.T) {
 	digests := []string{filepath.Join(dir, "infra/container/golang.digest"), filepath.Join(dir, "infra/container/node.digest")}
 	deploy := func(digest string) string {
 		cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
-		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "DIGEST="+digest)
+		cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "SIZE=small", "DIGEST="+digest)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			t.Errorf("went on without a digest: %s", out)
@@ -103,6 +103,21 @@ func TestDeployMakesTheRolesOfServices(t *testing.T) {
 				t.Errorf("missing %s: made %s %d times, want %d\n%s%s", missing, role, got, want, out, calls)
 			}
 		}
+	}
+}
+
+// The values of another size would change the database of an existing stack. A stack whose rollback failed needs another
+// command first.
+func TestDeployAsksBeforeItChangesAStack(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{"UPDATE_COMPLETE": "SIZE=small or SIZE=large", "UPDATE_ROLLBACK_FAILED": "continue-update-rollback --stack-name longbox"} {
+		calls, out := deploy(t, map[string]string{"bin/aws": "#!/bin/sh\necho \"$*\" >>\"$(dirname \"$0\")/../asked\"\ncase \"$*\" in *StackStatus*) echo " + state + " ;; esac\n"}, "SIZE=")
+		if !strings.Contains(out, want) || strings.Contains(calls, "package ") {
+			t.Errorf("%s: %s, after %s", state, out, calls)
+		}
+	}
+	if calls, out := deploy(t, map[string]string{"bin/aws": "#!/bin/sh\necho \"$*\" >>\"$(dirname \"$0\")/../asked\"\ncase \"$*\" in *StackStatus*) echo does not exist; exit 1 ;; *UnreservedConcurrent*) echo 1000 ;; esac\n"}, "SIZE="); !strings.Contains(calls, "cloudformation package") {
+		t.Errorf("a new stack without SIZE: %s, after %s", out, calls)
 	}
 }
 
@@ -283,7 +298,7 @@ func deploy(t *testing.T, files map[string]string, setting string) (calls, said 
 		}
 	}
 	cmd := exec.Command("bash", filepath.Join(dir, "infra/deploy.sh"))
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", setting)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "AWS_REGION=eu-west-1", "SIZE=small", setting)
 	out, err := cmd.CombinedOutput()
 	if _, refused := errors.AsType[*exec.ExitError](err); err != nil && !refused {
 		t.Fatal(err)
