@@ -68,6 +68,9 @@ const awayFor = 300 * time.Millisecond
 // server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
+// mostPlans limits the plans that a session keeps. Each takes about 0.1 MB of the server's memory.
+const mostPlans = 128
+
 var errAway = errors.New("the database did not accept a connection a moment ago")
 
 // Open prepares the pool. Unless Prepare is set, it uses no named prepared statements, so a transaction pooler may
@@ -88,6 +91,7 @@ func Open(c Config) (*DB, error) {
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if c.Prepare {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+		pc.ConnConfig.StatementCacheCapacity = mostPlans
 	}
 	if c.Connect == 0 {
 		c.Connect = 5 * time.Second
