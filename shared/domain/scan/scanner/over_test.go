@@ -501,6 +501,37 @@ func TestPurgeOnScanWaitsForTheOtherLibrary(t *testing.T) {
 	r.counted()
 }
 
+// A purge after a scan does not rely on a scan of another library that began before what that library covers changed.
+func TestPurgeOnScanWaitsForAnotherLibraryThatHasChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ out, in string }{
+		"exclusions": {"excluded_patterns = 'T/**'", "excluded_patterns = null"},
+		"folder":     {"prefix = 'b/Other/'", "prefix = 'b/'"},
+		"formats":    {"allowed_formats = '{CBZ}'", "allowed_formats = null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			r.exec("update library set purge_deleted_on_scan = true where id = $1", r.a)
+			r.exec("update library set "+c.out+" where id = $1", r.b)
+			r.rename("a/"+numbered(1), "c/one.cbz")
+			r.scans(r.a, r.b)
+			r.rename("c/one.cbz", "b/T/one.cbz")
+			r.exec("update library set "+c.in+" where id = $1", r.b)
+			r.scans(r.a)
+			same(t, "gone", r.gone(), []string{numbered(1)})
+			r.scans(r.b)
+			r.moved(id, "ann 1")
+			r.remove("a/" + numbered(2))
+			r.scans(r.a, r.b)
+			r.exec("update library set name = 'c' where id = $1", r.b) // covers the same
+			r.scans(r.a)
+			same(t, "gone", r.gone(), nil)
+		})
+	}
+}
+
 // A purge on request keeps the book while a scan of another library has found the file but not matched it.
 func TestPurgeDuringAScanOfTheOtherLibrary(t *testing.T) {
 	t.Parallel()
