@@ -37,6 +37,7 @@ type Book struct {
 	LibraryID   uuid.UUID  `db:"library_id"`
 	LeftLibrary uuid.UUID  `db:"left_library"`
 	Again       *string    `db:"again"` // its key, if it is analysed again
+	Named       bool       `db:"named"` // a task was added that names books of its library
 }
 
 // ReadOrEditedSQL returns a condition: people have read or edited the book of this alias.
@@ -73,38 +74,60 @@ var KeptSQL = `(` + ChosenSQL + `
 	or exists (select from alternate_title x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from external_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id))`
 
-// queue lets books follow their content. The same statement adds tasks for those that must be analysed again: they are
-// unknown before it, and after it the worker may die.
+// queue lets books follow their content. The same statement adds tasks for those that must be analysed again, and for
+// series whose books came from another library with names that its folder or file has not: they are unknown before it,
+// and after it the worker may die. Within a library, the caller names the books.
 func queue(b *pgx.Batch, out *[]Book, function string, args ...any) {
 	b.Queue(`with f as materialized (`+function+`),
 		again as (
 		  insert into task (tenant_id, id, type, priority, library_id, params)
-		  select app.tenant(), gen_random_uuid(), $1, $2, library_id, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null group by library_id
-		  returning pg_notify($3, ''))
-		select f.* from f`, append([]any{task.AnalyzeBooks, task.Priority(task.AnalyzeBooks), task.Wake}, args...)...).Query(func(rows pgx.Rows) error {
-		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[Book])
-		*out = append(*out, some...)
-		return err
-	})
+		  select app.tenant(), gen_random_uuid(), $4, $5, library_id, jsonb_build_object('keys', array_agg(again), 'force', true) from f where again is not null group by library_id
+		  returning pg_notify($1, '')),
+		named as (`+naming(`select f.library_id, f.id as series_id from f join series s on s.tenant_id = app.tenant() and s.id = f.id
+		    where f.what = '`+SeriesMoved+`' and 'title' = any(s.locks)
+		  union
+		  select f.library_id, coalesce(s.id, f.series_id) from f left join f s on s.what = '`+SeriesMoved+`' and s.was = f.series_id
+		    where f.what = '`+Moved+`' and f.id in (select l.id from f l where l.what = '`+Left+`') and exists (select from book_metadata m
+		      where m.tenant_id = app.tenant() and m.book_id = f.id and m.locks && '{volumeLock,chapterLock}')`)+`)
+		select f.*, f.library_id in (select n.library_id from named n) as named from f`,
+		append([]any{task.Wake, task.RenumberSeries, task.Priority(task.RenumberSeries), task.AnalyzeBooks, task.Priority(task.AnalyzeBooks)}, args...)...).Query(collect(out))
 	Heirs(b, out)
 }
 
-// Heirs adds the select of the heirs of series that this transaction has deleted; see app.hand_left.
-func Heirs(b *pgx.Batch, out *[]Book) {
-	b.Queue(`select $1::text as what, id, null::uuid as was, id as series_id, id as came_series, id as left_series, false as left_gone,
-		null::text as again, library_id, library_id as left_library
-		from series where tenant_id = app.tenant() and id = any(string_to_array(current_setting('app.heirs', true), ' ')::uuid[])`, Heir).Query(func(rows pgx.Rows) error {
+// naming is SQL that adds a task per series of a query, if its library's titles contain that of the series. Its
+// arguments are the channel, and the task's type and priority.
+func naming(series string) string {
+	return `insert into task (tenant_id, id, type, priority, library_id, series_id, params)
+		  select app.tenant(), gen_random_uuid(), $2, $3, x.library_id, x.series_id, '{}' from (` + series + `) x
+		    join library l on l.tenant_id = app.tenant() and l.id = x.library_id and l.book_strategy = 'series_name'
+		  returning library_id, pg_notify($1, '')`
+}
+
+func collect(out *[]Book) func(rows pgx.Rows) error {
+	return func(rows pgx.Rows) error {
 		some, err := pgx.CollectRows(rows, pgx.RowToStructByName[Book])
 		*out = append(*out, some...)
 		return err
-	})
+	}
+}
+
+// Heirs adds the select of the heirs of series that this transaction has deleted; see app.hand_left. A title that they
+// may have inherited is in those of their books, if the library's contain it.
+func Heirs(b *pgx.Batch, out *[]Book) {
+	b.Queue(`with h as materialized (
+		  select '`+Heir+`' as what, id, null::uuid as was, id as series_id, id as came_series, id as left_series, false as left_gone,
+		    null::text as again, library_id, library_id as left_library, 'title' = any(locks) as titled
+		  from series where tenant_id = app.tenant() and id = any(string_to_array(current_setting('app.heirs', true), ' ')::uuid[])),
+		named as (`+naming("select library_id, series_id from h where titled")+`)
+		select what, id, was, series_id, came_series, left_series, left_gone, again, library_id, left_library,
+		  library_id in (select n.library_id from named n) as named from h`, task.Wake, task.RenumberSeries, task.Priority(task.RenumberSeries)).Query(collect(out))
 }
 
 // Content adds the matching of the books of one library that are gone, that were read for the first time (came), and
 // whose files have other content (changed), so that content that moved keeps its book; out receives the results. scanID
 // is nil outside a scan.
 func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, changed []uuid.UUID, out *[]Book) {
-	queue(b, out, "select c.*, $4::uuid as library_id, $4::uuid as left_library from app.follow_content($4, $5, $6, $7, $8) c", library, scanID, gone, came, changed)
+	queue(b, out, "select c.*, $6::uuid as library_id, $6::uuid as left_library from app.follow_content($6, $7, $8, $9, $10) c", library, scanID, gone, came, changed)
 }
 
 // AfterScan adds the matching of books that moved between libraries, for a scan that has ended, and for earlier scans
@@ -112,19 +135,19 @@ func Content(b *pgx.Batch, library uuid.UUID, scanID *uuid.UUID, gone, came, cha
 // to be settled.
 func AfterScan(b *pgx.Batch, scanID uuid.UUID, out *[]Book) {
 	const those = "s.tenant_id = app.tenant() and not s.settled and s.library_id = (select library_id from scan where tenant_id = app.tenant() and id = $1)"
-	queue(b, out, "select * from app.follow_over(null, $4, null)", scanID)
+	queue(b, out, "select * from app.follow_over(null, $6, null)", scanID)
 	b.Queue("update scan s set settled = true from task t where "+those+" and t.tenant_id = s.tenant_id and t.id = s.id and (s.id = $1 or t.status = 'cancelled')", scanID)
 }
 
 // OverLibraries is AfterScan without a scan, for books of a library that were just read or marked deleted. It needs a
 // batch of its own, after that was written: of two matching books, the transaction that comes last sees both.
 func OverLibraries(b *pgx.Batch, library uuid.UUID, books []uuid.UUID, out *[]Book) {
-	queue(b, out, "select * from app.follow_over($4, null, $5)", library, books)
+	queue(b, out, "select * from app.follow_over($6, null, $7)", library, books)
 }
 
-// Again reports whether some of the books are analysed again.
+// Again reports whether some of the books are analysed again, or named.
 func Again(books []Book) bool {
-	return slices.ContainsFunc(books, func(f Book) bool { return f.Again != nil })
+	return slices.ContainsFunc(books, func(f Book) bool { return f.Again != nil || f.Named })
 }
 
 // Events returns the events for books that moved, and for their series.

@@ -289,6 +289,54 @@ func TestSeriesMovesToAnotherLibrary(t *testing.T) {
 	}
 }
 
+// Where titles are made of the series' title, books have that of the series with which they have come, or whose locked
+// title theirs has inherited.
+func TestSeriesMovesToALibraryThatNamesItsBooks(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{"ab", "ba", "in parts"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			r := newTwo(t)
+			id := r.ids()
+			r.exec("update library set book_strategy = 'series_name', number_strategy = 'file_order' where id = $1", r.b)
+			r.exec("update book_metadata set locks = '{}' where tenant_id = $1", r.tenant)
+			if order == "in parts" {
+				r.rename("a/"+numbered(1), "b/New/01.cbz")
+				r.scans(r.a, r.b)
+			}
+			r.rename("a/S", "b/Newer")
+			if order == "in parts" {
+				r.rename("b/Newer/02.cbz", "b/New/02.cbz")
+				r.rename("b/Newer/03.cbz", "b/New/03.cbz")
+			} else {
+				r.rename("b/Newer", "b/New")
+			}
+			if order == "ba" {
+				r.scans(r.b, r.a)
+			} else {
+				r.scans(r.a, r.b)
+			}
+			same(t, "books", r.places(), []string{
+				id[1] + " | b/New/01.cbz | My S | My S v.01 | read | ann 1",
+				id[2] + " | b/New/02.cbz | My S | My S v.02 | read | ann 2",
+				id[3] + " | b/New/03.cbz | My S | My S v.03 | read | ann 3",
+			})
+		})
+	}
+}
+
+// A locked volume of a book that comes from another library counts in its title.
+func TestLockedVolumeInALibraryThatNamesItsBooks(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.exec("update library set book_strategy = 'series_name', number_strategy = 'file_order' where id = $1", r.b)
+	r.exec("update book_metadata m set locks = '{volumeLock}' from book b where b.id = m.book_id and b.key = $1", numbered(1))
+	r.exec("update book set volume = 7 where key = $1", numbered(1))
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.a, r.b)
+	same(t, "title", values[string](r.rig, "select title from book where tenant_id = app.tenant() and key = 'T/one.cbz'"), []string{"T v.07"})
+}
+
 // When two books become one, the passes of the newer one's completions are renumbered like those of its sessions.
 func TestCompletionsOfTwoBooksThatBecomeOne(t *testing.T) {
 	t.Parallel()

@@ -107,6 +107,9 @@ func (s *Scanner) purge(ctx context.Context, h task.Held, afterScan bool) (remov
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return 0, 0, err
 	}
+	if follow.Again(heirs) {
+		s.Added.Tell(ctx, h.Tenant)
+	}
 	var out []events.Event
 	for _, w := range books {
 		out = append(out, events.BookDeleted(events.Book{ID: w.ID, SeriesID: w.SeriesID, LibraryID: *h.LibraryID}))
