@@ -166,6 +166,7 @@ func TestLockedTitleSortWithoutAValue(t *testing.T) {
 	for name, c := range map[string]struct{ book, number, want string }{
 		"read again": {"metadata_first", "smart", "The Hobbit|Hobbit, The||The New|The New"},
 		"arranged":   {"series_name", "file_order", "T v.01|T v.01||T v.01|T v.01"},
+		"renamed":    {"metadata_first", "smart", "The Hobbit|Hobbit, The||The New|The New"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,14 +176,20 @@ func TestLockedTitleSortWithoutAValue(t *testing.T) {
 			sorted := `<meta name="calibre:title_sort" content="Hobbit, The"/>`
 			testkit.WriteFile(t, r.folder, "T/a.opf", opf("The Hobbit", sorted))
 			r.scanned("normal")
-			shown := "select concat_ws('|', b.title, b.title_sort) from book b where b.tenant_id = app.tenant()"
+			shown := "select concat_ws('|', b.title, b.title_sort) from book b where b.tenant_id = app.tenant() and b.deleted_at is null"
 			before := r.one(shown)
 			r.exec("update book_metadata set locks = '{titleSortLock}', metadata = metadata - 'titleSort' where tenant_id = $1", r.tenant)
 			if c.book == "series_name" {
 				r.exec("update book set title = 'Other', title_sort = 'Other' where tenant_id = $1", r.tenant)
 			}
 			testkit.WriteFile(t, r.folder, "T/a.opf", opf("The New", sorted))
-			r.scanned("deep")
+			if name == "renamed" {
+				r.rename("T/a.cbz", "T/b.cbz")
+				r.rename("T/a.opf", "T/b.opf")
+				r.scanned("normal")
+			} else {
+				r.scanned("deep")
+			}
 			if got := before + "||" + r.one(shown); got != c.want {
 				t.Errorf("%s", got)
 			}

@@ -337,6 +337,18 @@ func TestLockedVolumeInALibraryThatNamesItsBooks(t *testing.T) {
 	same(t, "title", values[string](r.rig, "select title from book where tenant_id = app.tenant() and key = 'T/one.cbz'"), []string{"T v.07"})
 }
 
+// A series whose cover somebody has chosen among its books shows it still when that book turns out to be an older one.
+func TestChosenCoverOfABookThatTurnsOutToBeAnOlderOne(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.rename("a/S", "b/New")
+	r.scans(r.b)
+	r.exec("update series s set cover_source = 'book:' || b.id from book b where b.series_id = s.id and b.key = 'New/03.cbz'")
+	r.scans(r.a)
+	same(t, "cover", values[string](r.rig, "select cover_source from series where tenant_id = app.tenant() and path = 'New'"), []string{"book:" + id[3]})
+}
+
 // When two books become one, the passes of the newer one's completions are renumbered like those of its sessions.
 func TestCompletionsOfTwoBooksThatBecomeOne(t *testing.T) {
 	t.Parallel()

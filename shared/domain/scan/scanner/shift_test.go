@@ -418,6 +418,23 @@ func TestShiftForABrokenFile(t *testing.T) {
 	same(t, "books", r.books("true"), placed(places, map[int]string{20: numbered(2)}))
 }
 
+// The book that is made for such a file is found by its title like any other.
+func TestTitleOfABrokenFileInAnothersPlace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	name := "S/\u0045\u0301te\u0301 Noir.cbz" // the accents are characters of their own
+	testkit.WriteFile(t, r.folder, name, testkit.Comic(t, 1, 2, ""))
+	testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 2, 3, ""))
+	r.scanned("normal")
+	r.rename(name, "S/a.cbz")
+	testkit.WriteFile(t, r.folder, name, []byte("half a fi"))
+	if res := r.scan("normal"); res.Moved != 1 || res.Created != 1 {
+		t.Fatalf("%+v", res)
+	}
+	same(t, "titles", values[string](r, "select concat_ws('|', title, title_sort, search_title) from book where tenant_id = app.tenant() and error_type is not null"),
+		[]string{"\u00c9t\u00e9 Noir|\u00c9t\u00e9 Noir|ete noir"})
+}
+
 // A tenant above a new limit may still rename books.
 func TestShiftBeyondTheLimit(t *testing.T) {
 	r := newRun(t, 2, 4)
