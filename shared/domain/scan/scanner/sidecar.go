@@ -167,7 +167,7 @@ func (r *run) catchUp(ctx context.Context) error {
 	db.Values(&b, &series, `select distinct series_id from book where tenant_id = app.tenant() and library_id = $1
 		and updated_at >= `+lastWhole, r.library.ID)
 	db.Values(&b, &keys, `select key from sidecar where tenant_id = app.tenant() and library_id = $1 and pending
-		union select s.path || '/series.json' from series s where s.tenant_id = app.tenant() and s.library_id = $1 and s.described <> '{}'
+		union select s.path || '/series.json' from series s where s.tenant_id = app.tenant() and s.library_id = $1 and not s.described <@ s.locks
 		  and not exists (select from sidecar k where k.tenant_id = app.tenant() and k.library_id = $1 and k.about = s.path and k.kind = 'series')
 		union select regexp_replace(b.key, '\.[^./]*$', '') || '.opf' from book b where b.tenant_id = app.tenant() and b.library_id = $1
 		  and b.sidecar is not null and b.deleted_at is null

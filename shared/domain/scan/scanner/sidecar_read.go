@@ -220,16 +220,17 @@ var descriptionFields = []struct{ lock, column, kind string }{
 	{"year", "year", "integer"}, {"ageRating", "age_rating", "integer"}, {"totalChapterCount", "total_chapter_count", "double precision"},
 }
 
-// withdraw returns the statement that clears the unlocked fields that series.json had filled in some series.
+// withdraw returns the statement that clears the unlocked fields that series.json had filled in some series. Locked ones
+// go on counting as filled by it, for the time when they are no longer locked.
 func withdraw(of string) string {
 	var set []string
 	for _, f := range descriptionFields {
 		set = append(set, fmt.Sprintf("%[2]s = case when '%[1]s' = any(s.described) and not '%[1]s' = any(s.locks) then null else s.%[2]s end", f.lock, f.column))
 	}
-	return "update series s set described = '{}', " + strings.Join(set, ", ") + " where s.tenant_id = app.tenant() and s.described <> '{}' and " + of
+	return "update series s set described = array(select unnest(s.described) intersect select unnest(s.locks)), " + strings.Join(set, ", ") + " where s.tenant_id = app.tenant() and not s.described <@ s.locks and " + of
 }
 
-// fillIn returns the statement that fills the empty, unlocked fields of some series from series.json.
+// fillIn returns the statement that fills the empty, unlocked fields of some series from series.json, after withdraw.
 func fillIn(of string) string {
 	var set, names, fresh, columns []string
 	for _, f := range descriptionFields {
@@ -238,7 +239,7 @@ func fillIn(of string) string {
 		names = append(names, fmt.Sprintf("case when %s then '%s' end", empty, f.lock))
 		fresh, columns = append(fresh, empty), append(columns, f.column+" "+f.kind)
 	}
-	return "update series s set " + strings.Join(set, ", ") + ", described = array_remove(array[" + strings.Join(names, ", ") + "], null), updated_at = now()" +
+	return "update series s set " + strings.Join(set, ", ") + ", described = s.described || array_remove(array[" + strings.Join(names, ", ") + "], null), updated_at = now()" +
 		" from sidecar k cross join lateral jsonb_to_record(k.document) as d(" + strings.Join(columns, ", ") + ")" +
 		" where s.tenant_id = app.tenant() and k.tenant_id = app.tenant() and k.library_id = s.library_id and k.kind = 'series' and k.about = s.path" +
 		" and k.document is not null and (" + strings.Join(fresh, " or ") + ") and " + of

@@ -223,6 +223,11 @@ func TestSeriesJSON(t *testing.T) {
 	if got := r.one(seriesTexts); got != "Book|-|D|-|-|-\n-|-|-|-|-|-" {
 		t.Errorf("gone: %s", got)
 	}
+	r.exec("update series set locks = '{}' where tenant_id = $1", r.tenant)
+	r.scanned("deep")
+	if got := r.one(seriesTexts); got != "Book|-|-|-|-|-\n-|-|-|-|-|-" {
+		t.Errorf("no longer locked: %s", got)
+	}
 }
 
 // An age rating that is not known is left out with a warning, as other values are; one that says that there is none
