@@ -47,13 +47,20 @@ func ReadOrEditedSQL(book string) string {
 	or exists (select from book_metadata m where m.tenant_id = %[1]s.tenant_id and m.book_id = %[1]s.id and m.locks <> '{}'))`, book)
 }
 
+// fromFolders is a condition: the names of the folders above series x are all of its custom_metadata. A scan writes them,
+// as the option storeSkippedAs of its library's strategy says.
+const fromFolders = `exists (select from library l cross join lateral (select coalesce(l.series_config ->> 'storeSkippedAs', '') as field) o
+	  where l.tenant_id = x.tenant_id and l.id = x.library_id and l.series_strategy = 'publisher_hierarchy'
+	    and x.custom_metadata = jsonb_build_object(o.field, x.custom_metadata ->> o.field)
+	    and starts_with(x.path || '/', replace(x.custom_metadata ->> o.field, ' / ', '/') || '/'))`
+
 // ChosenSQL is a condition: people have read, edited or chosen book k, or its series, in a way that no file does.
 var ChosenSQL = `(` + ReadOrEditedSQL("k") + `
 	or exists (select from book_cover x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from collection_member x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from wanted x where x.tenant_id = k.tenant_id and (x.book_id = k.id or x.series_id = k.series_id))
 	or exists (select from series x where x.tenant_id = k.tenant_id and x.id = k.series_id and (x.locks <> '{}'
-	  or num_nonnulls(x.custom_title_sort, x.cover_source, x.custom_metadata) > 0))
+	  or num_nonnulls(x.custom_title_sort, x.cover_source) > 0 or x.custom_metadata is not null and not ` + fromFolders + `))
 	or exists (select from series_cover x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_rating x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_sharing_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
@@ -67,7 +74,7 @@ var KeptSQL = `(` + ChosenSQL + `
 	or exists (select from book_genre x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from book_tag x where x.tenant_id = k.tenant_id and x.book_id = k.id)
 	or exists (select from series x where x.tenant_id = k.tenant_id and x.id = k.series_id
-	  and num_nonnulls(x.summary, x.publisher, x.imprint, x.status, x.reading_direction, x.language,
+	  and num_nonnulls(x.custom_metadata, x.summary, x.publisher, x.imprint, x.status, x.reading_direction, x.language,
 	    x.age_rating, x.year, x.total_chapter_count, x.total_volume_count, x.authors) > 0)
 	or exists (select from series_genre x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)
 	or exists (select from series_tag x where x.tenant_id = k.tenant_id and x.series_id = k.series_id)

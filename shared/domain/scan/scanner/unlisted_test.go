@@ -168,3 +168,24 @@ func TestPathsThatAreTooLong(t *testing.T) {
 		}
 	}
 }
+
+// What a scan writes about folders makes no book chosen; what people have added to it does.
+func TestNamesOfFoldersAreNotChosen(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	r.exec(`update library set series_strategy = 'publisher_hierarchy', series_config = '{"storeSkippedAs": "shelf"}' where id = $1`, r.a)
+	for i, name := range []string{"One", "Two", "Three"} {
+		testkit.WriteFile(t, r.folder, "a/Marvel/"+name+"/1.cbz", testkit.Comic(t, 100+i, 1, ""))
+	}
+	testkit.WriteFile(t, r.folder, "b/Closed/1.cbz", testkit.Comic(t, 9200, 1, ""))
+	r.scans(r.a, r.b)
+	r.exec(`update series set custom_metadata = custom_metadata || '{"mine": 1}' where path = 'Marvel/Two'`)
+	r.exec(`update series set custom_metadata = '{"shelf": "Mine"}' where path = 'Marvel/Three'`)
+	r.closing("b/Closed/")
+	r.library = r.b
+	r.scan("normal")
+	r.remove("a/Marvel/One/1.cbz", "a/Marvel/Two/1.cbz", "a/Marvel/Three/1.cbz")
+	r.scans(r.a)
+	r.purged(r.a)
+	same(t, "kept", r.gone(), []string{"Marvel/Three/1.cbz", "Marvel/Two/1.cbz"})
+}
