@@ -59,7 +59,7 @@ func runs(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 			}
 			return begin(ctx, in.ID, p)
 		})
-	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Start a scan of the folder that holds all books of a series", auth.LibrariesWrite),
+	httpapi.Register(a, operation("POST", "/series/{id}/scan", "scanSeries", "Start a scan of the folder that holds all books of a series, or of the whole library if there is no such folder (mode deep: 409)", auth.LibrariesWrite),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			ModeInput
@@ -67,6 +67,10 @@ func runs(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 			library, folder, err := folderOf(ctx, d, in.ID)
 			if err != nil {
 				return nil, err
+			}
+			if folder == "" && in.Mode == Deep {
+				return nil, fault.New(fault.Conflict, "No folder holds all books of this series, so that a deep scan would read every file of the library again; "+
+					"start a deep scan of the library, or analyse the series")
 			}
 			return begin(ctx, library, Params{Mode: in.Mode, Path: folder})
 		})

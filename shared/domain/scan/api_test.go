@@ -85,6 +85,12 @@ func TestScanOfAFolder(t *testing.T) {
 	if got := r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(200).Map(); got["path"] != deep {
 		t.Errorf("the series lies in %v", got)
 	}
+	r.end("completed", 0)
+	r.exec("update book set key = id || '.cbz'")
+	r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan?mode=deep", nil).Want(409)
+	if got := r.maintainer.Do("POST", "/api/v1/series/"+r.series.String()+"/scan", nil).Want(200).Map(); got["path"] != "" {
+		t.Errorf("the series lies in no folder of its own: %v", got)
+	}
 	r.maintainer.Do("POST", path+"?path=../etc", nil).Want(400)
 	r.maintainer.Do("POST", "/api/v1/series/"+uuid.NewString()+"/scan", nil).Want(404)
 }
