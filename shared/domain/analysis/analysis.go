@@ -201,12 +201,14 @@ func (r *Result) readTogether(src *source, c *container, o Options) (*comicinfo.
 	}
 	var data []byte
 	var err error
-	if list := []archive.Entry{*found}; o.cover(r) && r.Cover.Method == found.Method && !found.Direct() {
+	together := o.cover(r) && r.Cover.Method == found.Method && !found.Direct()
+	if together {
 		var all [][]byte
-		if all, err = src.entries(append(list, *r.Cover)); err == nil {
+		if all, err = src.entries([]archive.Entry{*found, *r.Cover}); err == nil {
 			data, r.CoverImage = all[0], all[1]
 		}
-	} else {
+	}
+	if !together || errors.As(explain(err), new(*Problem)) { // the problem may be the cover's
 		data, err = src.entry(*found)
 	}
 	if err == nil {

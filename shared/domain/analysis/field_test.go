@@ -1,7 +1,10 @@
 package analysis_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -49,6 +52,21 @@ func TestSizesOfPages(t *testing.T) {
 		if p := read(t, "a.cbz", testkit.Comic(t, 1, 1, "<Pages>"+info+"</Pages>")).Pages[0]; p.Width != want {
 			t.Errorf("%s: %d x %d, want %d wide", info, p.Width, p.Height, want)
 		}
+	}
+}
+
+// A damaged first page does not hide ComicInfo.xml, which is read in the same pass.
+func TestComicInfoBesideADamagedPage(t *testing.T) {
+	page := testkit.JPEG(t, 60, 90, 1)
+	data := testkit.SevenZip(t, testkit.File{Name: "ComicInfo.xml", Data: []byte("<ComicInfo><Title>T</Title></ComicInfo>")}, testkit.File{Name: "1.jpg", Data: page})
+	le, sum := binary.LittleEndian, crc32.ChecksumIEEE
+	header := data[32+le.Uint64(data[12:]):]
+	header[bytes.Index(header, le.AppendUint32(nil, sum(page)))]++
+	le.PutUint32(data[28:], sum(header))
+	le.PutUint32(data[8:], sum(data[12:32]))
+	res := read(t, "a.cb7", data)
+	if res.Metadata.Title != "T" || len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "the cover cannot be read: ") {
+		t.Errorf("title %q, warnings %q", res.Metadata.Title, res.Warnings)
 	}
 }
 
