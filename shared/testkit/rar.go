@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -12,6 +13,7 @@ type RAROptions struct {
 	Sealed    bool // the headers
 	Unended   bool // no end block
 	Quick     bool // copies of the headers at the end (version 5)
+	Hashed    bool // a longer hash than the checksum (version 5): here SHA-256, in RAR itself BLAKE2sp
 }
 
 // RAR4 builds a version 4 archive with uncompressed files, which needs no packer.
@@ -73,6 +75,9 @@ func RAR5(o RAROptions, files ...File) []byte {
 		if o.Encrypted {
 			extra = []byte{2, 1, 0}
 		}
+		if hash := sha256.Sum256(f.Data); o.Hashed {
+			extra = append(append(extra, 34, 2, 0), hash[:]...)
+		}
 		flags := uint64(2)
 		if len(extra) > 0 {
 			flags |= 1
@@ -85,10 +90,12 @@ func RAR5(o RAROptions, files ...File) []byte {
 			h = number(h, uint64(len(extra)))
 		}
 		h = number(h, uint64(len(f.Data)))
-		h = number(h, 4) // has a checksum
-		h = number(h, uint64(len(f.Data)))
-		h = number(h, 0o100644)
-		h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(f.Data))
+		if o.Hashed {
+			h = number(number(number(h, 0), uint64(len(f.Data))), 0o100644)
+		} else { // has a checksum
+			h = number(number(number(h, 4), uint64(len(f.Data))), 0o100644)
+			h = binary.LittleEndian.AppendUint32(h, crc32.ChecksumIEEE(f.Data))
+		}
 		h = number(number(h, 0), 1) // stored; made on Unix
 		h = append(append(number(h, uint64(len(f.Name))), f.Name...), extra...)
 		h = block(h)

@@ -6,7 +6,9 @@
 package rar
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -34,14 +36,15 @@ type reader struct {
 
 	entries  []archive.Entry
 	names    []string
-	contents map[string]int // entries whose content others may share, by name
-	files    int64          // file blocks so far: the numbers for Walk
+	contents map[string]int   // entries whose content others may share, by name
+	hashes   map[int64][]byte // BLAKE2 of entries without a checksum (version 5), by offset
+	files    int64            // file blocks so far: the numbers for Walk
 }
 
 // ReadDirectory reads the headers of an archive of size bytes. Problems of the archive are an *archive.Error; errors of
 // r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
-	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}}
+	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}, hashes: map[int64][]byte{}}
 	head, err := d.read(0, len(signature5))
 	if err != nil {
 		return nil, err
@@ -63,7 +66,21 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	if err := archive.CheckSizes(d.entries, size, d.lim); err != nil {
 		return nil, err
 	}
-	return &archive.Directory{Entries: d.entries, Size: size}, nil
+	return &archive.Directory{Entries: d.entries, Size: size, Fingerprint: d.fingerprint()}, nil
+}
+
+// fingerprint is archive.Fingerprint with hashes, for pages without checksums. It is empty if no page has a hash.
+func (d *reader) fingerprint() string {
+	found, print := false, sha256.New()
+	for _, p := range archive.Pages(d.entries) {
+		hash := d.hashes[p.Offset]
+		found = found || hash != nil
+		fmt.Fprintf(print, "%d %08x %x\n", p.Size, p.CRC32, hash)
+	}
+	if !found {
+		return ""
+	}
+	return hex.EncodeToString(print.Sum(nil))
 }
 
 var (

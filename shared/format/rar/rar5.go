@@ -21,7 +21,9 @@ const (
 
 	notLast5 = 0x01 // of the end block
 
-	extraEncryption5, extraLink5 = 1, 5
+	extraEncryption5, extraHash5, extraLink5 = 1, 2, 5
+
+	blake2 = 0 // of a hash
 
 	hardLink5, fileCopy5 = 4, 5 // of a link
 )
@@ -163,11 +165,16 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 	}
 	e := archive.Entry{Size: int64(unpacked), CRC32: crc, Directory: flags&folder5 != 0}
 	same := "" // the file with the same content
+	var hash []byte
 	for x := (&fields{b: extras}); len(x.b) > 0 && !x.bad; {
 		record := &fields{b: x.take(x.number())}
 		switch record.number() {
 		case extraEncryption5:
 			e.Encrypted = true
+		case extraHash5:
+			if record.number() == blake2 {
+				hash = record.take(32)
+			}
 		case extraLink5:
 			e.Symlink = true
 			if kind := record.number(); kind == hardLink5 || kind == fileCopy5 {
@@ -186,6 +193,8 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 	err := d.add(e, string(name), archive.RAR5, header, data, stored, compression&0x40 != 0)
 	if at, ok := d.contents[same]; ok && err == nil {
 		d.entries[len(d.entries)-1] = d.entries[at]
+	} else if err == nil && flags&hasCRC5 == 0 && hash != nil {
+		d.hashes[d.entries[len(d.entries)-1].Offset] = hash
 	}
 	return err
 }

@@ -75,6 +75,32 @@ func TestStoredPagesAreRanges(t *testing.T) {
 	}
 }
 
+// Pages with a hash instead of a checksum are told apart by it; others need no fingerprint of their own.
+func TestFingerprintOfHashes(t *testing.T) {
+	t.Parallel()
+	print := func(o testkit.RAROptions, pages ...string) string {
+		t.Helper()
+		var files []testkit.File
+		for i, p := range pages {
+			files = append(files, testkit.File{Name: fmt.Sprintf("%d.jpg", 10-i), Data: []byte(p)})
+		}
+		b := testkit.RAR5(o, files...)
+		dir, err := rar.ReadDirectory(bytes.NewReader(b), int64(len(b)), archive.Limits{})
+		if err != nil || len(dir.Entries) != len(files) {
+			t.Fatalf("%+v, %v", dir, err)
+		}
+		return dir.Fingerprint
+	}
+	hashed := testkit.RAROptions{Hashed: true}
+	first := print(hashed, "aa", "bb")
+	if len(first) != 64 || print(hashed, "aa", "bb") != first || print(hashed, "aa", "bc") == first || print(hashed, "bb", "aa") == first {
+		t.Errorf("%s; with other pages %s, in another order %s", first, print(hashed, "aa", "bc"), print(hashed, "bb", "aa"))
+	}
+	if got := print(testkit.RAROptions{}, "aa", "bb"); got != "" {
+		t.Errorf("with checksums: %s", got)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for version, build := range writers {
