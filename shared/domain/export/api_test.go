@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -148,6 +149,60 @@ func TestRefusedForAMoment(t *testing.T) {
 	if err := export.Refusal(); !fault.Is(err, fault.Conflict) {
 		t.Errorf("%v", err)
 	}
+}
+
+// If expired files take all the room, a request for an export makes the scheduler delete them, even if the schedule is
+// off.
+func TestExpiredFilesMakeRoom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me, other := r.User(t, "one", "reader"), r.User(t, "one", "reader")
+	r.DB.Set(t, r.One, "exports.cleanup_cron", "")
+	now := time.Now()
+	due := func() int {
+		t.Helper()
+		now = now.Add(time.Hour)
+		n, err := export.Due(t.Context(), r.DB.System, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first := r.ask(other, `{"format":"csv"}`)
+	if err := r.run(first); err != nil {
+		t.Fatal(err)
+	}
+	unfinished := r.ask(me, `{"format":"csv"}`)
+	r.exec("update series_export set expires_at = now() where id = $1", first)
+	r.DB.Set(t, r.One, "exports.max_concurrent_per_user", "1")
+	if me.Do("POST", at, `{"format":"csv"}`).Want(409); due() != 0 {
+		t.Error("a refusal for another reason deletes expired files")
+	}
+	r.DB.Set(t, r.One, "exports.max_concurrent_per_user", "3")
+	r.exec("update series_export set file_size = 2147483648, expires_at = now() + interval '1 day' where id = $1", first)
+	if got := string(me.Do("POST", at, `{"format":"csv"}`).Want(409).Body); !strings.Contains(got, "Wait until some expire") || due() != 0 {
+		t.Errorf("full: %s", got)
+	}
+	r.exec("update series_export set expires_at = now() where id = $1", first)
+	for range 2 {
+		if got := string(me.Do("POST", at, `{"format":"csv"}`).Want(409).Body); !strings.Contains(got, "have expired and are deleted") {
+			t.Errorf("full of expired files: %s", got)
+		}
+	}
+	if n := due(); n != 1 {
+		t.Errorf("%d clean-ups of expired files", n)
+	}
+	r.exec("update task set status = 'completed' where type = $1", task.CleanUpExports)
+	if n := due(); n != 0 {
+		t.Errorf("%d more clean-ups", n)
+	}
+	if err := r.run(unfinished); err == nil || due() != 1 {
+		t.Errorf("the export that has failed for want of room has requested no clean-up: %v", err)
+	}
+	if got, err := r.clean(); err != nil || got.Expired != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r.ask(me, `{"format":"csv"}`)
 }
 
 // The settings limit the number of exports per user, even with concurrent requests, and their total size.

@@ -77,8 +77,11 @@ type source struct {
 	Max        int64       `db:"max_bytes"` // of all files together
 }
 
-// errGone says that the export was deleted.
-var errGone = errors.New("the export was deleted")
+var (
+	// errGone says that the export was deleted.
+	errGone   = errors.New("the export was deleted")
+	errNoRoom = errors.New("no room for the export")
+)
 
 // Make handles export_series tasks.
 func (m *Maker) Make(ctx context.Context, h task.Held) (any, error) {
@@ -245,7 +248,7 @@ func (r *run) read(ctx context.Context, s *section) ([]row, error) {
 }
 
 func noRoom(most int64) error {
-	return fault.New(fault.Conflict, "There is no room for the file: all exports together may take %d bytes. Export less, or wait until others expire", most)
+	return fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file: all exports together may take %d bytes. Export less, or wait until others expire", most)
 }
 
 // flush stores a part if there is enough data for one.
@@ -381,7 +384,7 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	case !*out.Fits:
 		return false, noRoom(r.source.Max)
 	case !out.Quota:
-		return false, fault.New(fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask its operator",
+		return false, fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask its operator",
 			size)
 	}
 	return out.Kept, nil
@@ -421,7 +424,11 @@ func (r *run) fail(ctx context.Context, cause error) error {
 	if !fault.Is(cause, fault.Internal) && errors.As(cause, new(*fault.Error)) {
 		message = fault.From(cause).Message
 	}
-	_, err := db.Exec(ctx, r.Database, `update series_export set error = $3
+	var b pgx.Batch
+	b.Queue(`update series_export set error = $3
 		where tenant_id = app.tenant() and id = $1 and account_id = $2 and completed_at is null and error is null`, r.params.ExportID, r.params.UserID, message)
-	return errors.Join(err, r.forget(ctx))
+	if errors.Is(cause, errNoRoom) {
+		b.Queue(makeRoom) // for the next export
+	}
+	return errors.Join(r.Database.Run(ctx, &b), r.forget(ctx))
 }

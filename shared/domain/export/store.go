@@ -55,17 +55,24 @@ func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 type room struct {
 	Kept    int64 `db:"kept"`
 	Running int64 `db:"running"`
-	Used    int64 `db:"used"`  // bytes of all users' files
-	Known   int   `db:"known"` // how many of the named libraries exist
+	Used    int64 `db:"used"`    // bytes of all users' files
+	Expired bool  `db:"expired"` // some of them have expired
+	Known   int   `db:"known"`   // how many of the named libraries exist
 	MaxKept int64 `db:"max_kept"`
 	MaxRuns int64 `db:"max_runs"`
 	MaxUsed int64 `db:"max_used"`
 }
 
+const (
+	expired = "exists (select from series_export o where o.tenant_id = app.tenant() and o.file_size is not null and o.expires_at <= now())"
+	// makeRoom makes the scheduler clean up if expired files take up room, whatever the schedule in the settings.
+	makeRoom = "update export_cleanup set deletions = deletions + 1 where tenant_id = app.tenant() and deletions = asked and " + expired
+)
+
 var (
 	retention = "(" + setting.SQL(setting.ExportRetentionDays) + ")::integer * interval '1 day'"
 	roomSQL   = `select count(*) filter (where e.id is not null) as kept, count(*) filter (where e.completed_at is null and e.error is null and t.id is not null) as running,
-		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant()) as used,
+		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant()) as used, ` + expired + ` as expired,
 		(select count(*) from library l where l.tenant_id = app.tenant() and l.id = any($1))::integer as known,
 		(` + setting.SQL(setting.ExportsPerUser) + ")::bigint as max_kept, (" + setting.SQL(setting.ExportsAtOnce) + ")::bigint as max_runs, (" +
 		setting.SQL(setting.ExportBytes) + ")::bigint as max_used" + mine
@@ -80,6 +87,9 @@ func (r *room) refusal(libraries int) error {
 		return fault.New(fault.Conflict, "%d of your exports are not finished yet; wait until one finishes, or delete one", r.Running)
 	case r.Kept >= r.MaxKept:
 		return fault.New(fault.Conflict, "You have %d exports, the most you can have; delete one", r.Kept)
+	case r.Used >= r.MaxUsed && r.Expired:
+		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. "+
+			"Some have expired and are deleted within a few minutes; try again then", r.Used)
 	case r.Used >= r.MaxUsed:
 		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. Wait until some expire, or delete some", r.Used)
 	}
@@ -114,6 +124,7 @@ func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Expor
 	}
 	b.Queue(`insert into export_cleanup as c (tenant_id, requests) select tenant_id, 1 from series_export where tenant_id = app.tenant() and id = $1
 		on conflict (tenant_id) do update set requests = c.requests + 1`, id)
+	b.Queue(makeRoom+" and exists (select from ("+roomSQL+") r where r.used >= r.max_used)", body.LibraryIDs)
 	db.One(&b, &out, "select "+columns+mine+" and e.id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
