@@ -55,7 +55,7 @@ type Result struct {
 // place is the checkpoint of the task: after the last stored part.
 type place struct {
 	Object  string      `json:"object"` // key
-	Upload  string      `json:"upload"` // empty: no part is stored
+	Upload  string      `json:"upload"` // empty: none has begun
 	Parts   []blob.Part `json:"parts"`
 	Bytes   int64       `json:"bytes"`   // of all parts
 	Section int         `json:"section"` // section of the file that the cursor is in
@@ -185,6 +185,11 @@ func (r *run) load(ctx context.Context) (done any, err error) {
 	case err != nil:
 		return nil, err
 	case found == nil, found.Failed:
+		for _, err := range r.Media.DeletePages(ctx, r.Bucket, Folder(r.held.Tenant)+r.params.ExportID.String()+"/", time.Time{}) {
+			if err != nil { // a run that has died may have stored a file after the last clean-up
+				return nil, err
+			}
+		}
 		return nil, errGone
 	case found.Completed != nil:
 		return Result{found.Rows, found.Bytes}, nil
@@ -268,17 +273,21 @@ func (r *run) part(ctx context.Context) error {
 	if len(r.at.Parts) >= maxParts {
 		return fault.New(fault.Conflict, "The file is too large to store; export less")
 	}
-	at := r.at
-	if at.Upload == "" {
-		id, err := r.Media.BeginParts(ctx, r.Bucket, at.Object, mediaTypes[r.source.Format])
+	if r.at.Upload == "" {
+		id, err := r.Media.BeginParts(ctx, r.Bucket, r.at.Object, mediaTypes[r.source.Format])
 		if err != nil {
 			return err
 		}
-		at.Upload = id
+		r.at.Upload, r.saved.Upload = id, id
 	}
+	at := r.at
 	p, err := r.Media.PutPart(ctx, r.Bucket, at.Object, at.Upload, len(at.Parts)+1, r.buffer.Bytes())
-	if err != nil {
-		return r.again(ctx, at, err)
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return r.again(ctx, err)
+	case err != nil: // the next run continues here
+		r.told = time.Time{}
+		return errors.Join(err, r.tell(ctx))
 	}
 	at.Parts, at.Bytes = append(at.Parts[:len(at.Parts):len(at.Parts)], p), at.Bytes+p.Size
 	r.buffer.Reset()
@@ -287,18 +296,18 @@ func (r *run) part(ctx context.Context) error {
 }
 
 // again makes the next run start over with another object: the store has lost the upload, or another run wrote to it.
-func (r *run) again(ctx context.Context, at place, cause error) error {
+func (r *run) again(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
 	var b pgx.Batch
-	if err := task.QueueProgress(&b, r.held, 0, at.Total, place{}); err != nil {
+	if err := task.QueueProgress(&b, r.held, 0, r.at.Total, place{}); err != nil {
 		return errors.Join(cause, err)
 	}
 	if err := r.Database.Run(ctx, &b); err != nil { // the upload may belong to another worker by now
 		return errors.Join(cause, err)
 	}
-	return errors.Join(cause, r.Media.AbortParts(ctx, r.Bucket, at.Object, at.Upload))
+	return errors.Join(cause, r.Media.AbortParts(ctx, r.Bucket, r.at.Object, r.at.Upload))
 }
 
 // tell stores the progress of the task, and the checkpoint after the last stored part.
@@ -332,8 +341,11 @@ func (r *run) finish(ctx context.Context) (any, error) {
 				return nil, err
 			}
 		}
-		if _, err := r.Media.CompleteParts(ctx, r.Bucket, r.at.Object, r.at.Upload, r.at.Parts, false); err != nil {
-			return nil, r.again(ctx, r.at, err)
+		if err := r.tell(ctx); err != nil {
+			return nil, err
+		}
+		if err := r.join(ctx); err != nil {
+			return nil, err
 		}
 	}
 	kept, err := r.keep(ctx, size)
@@ -345,6 +357,24 @@ func (r *run) finish(ctx context.Context) (any, error) {
 		r.discard(ctx)
 	}
 	return Result{r.at.Rows, size}, err
+}
+
+// join makes the file of its parts, unless an earlier run has made it.
+func (r *run) join(ctx context.Context) error {
+	_, err := r.Media.CompleteParts(ctx, r.Bucket, r.at.Object, r.at.Upload, r.at.Parts, false)
+	if errors.Is(err, blob.ErrNotFound) {
+		found, lookErr := r.Media.Look(ctx, r.Bucket, []string{r.at.Object})
+		if lookErr != nil {
+			return lookErr
+		}
+		if len(found) == 1 && found[0].Size == r.at.Bytes {
+			return nil
+		}
+	}
+	if err == nil || blob.Unreachable(err) { // the next run tries again
+		return err
+	}
+	return r.again(ctx, err)
 }
 
 // keep writes the row of a stored file, unless the export was deleted. Concurrent calls are serialized, so that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -339,6 +341,25 @@ func TestLargeExport(t *testing.T) {
 	if read(id) != first {
 		t.Error("another file after a worker died")
 	}
+	// The worker dies while the parts are joined; another one finds the file.
+	id = r.ask(me, request)
+	h = r.claim(id)
+	dying, die = context.WithCancel(db.In(t.Context(), h.Scope()))
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		next.ServeHTTP(w, q)
+		if q.Method == http.MethodPost && q.URL.Query().Has("uploadId") {
+			die()
+		}
+	})
+	if _, err := r.maker.Make(dying, h); err == nil {
+		t.Fatal("it did not die")
+	}
+	r.s3.Counter.Meddle(nil)
+	r.exec("update task set status = 'pending' where id = $1", id)
+	if err := r.run(id); err != nil || read(id) != first {
+		t.Errorf("joined already: %v", err)
+	}
+
 	// A range, and conditional requests.
 	c := *me
 	c.Header = me.Header.Clone()
@@ -390,6 +411,74 @@ func TestLargeExport(t *testing.T) {
 		t.Errorf("%v, %v, %v", out, err, r.objects())
 	}
 	r.s3.Counter.Meddle(nil)
+}
+
+// A run that fails to store a part leaves its upload to the next one, which continues after the parts that were stored.
+func TestFailedPartIsSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.maker.PartBytes = 1
+	for _, title := range []string{"A", "B", "C"} {
+		r.addSeries(r.library, title, 0)
+	}
+	me := r.User(t, "one", "reader")
+	id := r.ask(me, body("json", "series", "", ""))
+	uploads, begun := map[string]bool{}, 0
+	sent, fails := "", "1"
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		query := q.URL.Query()
+		part := query.Get("partNumber")
+		switch {
+		case q.Method == http.MethodPut && part != "":
+			uploads[query.Get("uploadId")] = true
+			sent += " " + part
+			if part == fails {
+				fails = map[string]string{"1": "3"}[part]
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+		case q.Method == http.MethodPost && query.Has("uploads"):
+			begun++
+		case q.Method == http.MethodPost && query.Has("uploadId"): // joining the parts, which are too small
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprint(w, `<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	for range 2 {
+		h := r.claim(id)
+		if _, err := r.maker.Make(db.In(t.Context(), h.Scope()), h); !errors.Is(err, blob.ErrDenied) {
+			t.Fatal(err)
+		}
+		r.exec("update task set status = 'pending' where id = $1", id)
+		sent += ","
+	}
+	if err := r.run(id); err != nil || sent != " 1, 1 2 3, 3 4" || begun != 1 || len(uploads) != 1 {
+		t.Errorf("%v; sent%s in %d of %d uploads", err, sent, len(uploads), begun)
+	}
+	r.s3.Counter.Meddle(nil)
+}
+
+// The object of a run that died before its export was deleted is removed by the next run, though a clean-up may have
+// looked before it was stored.
+func TestObjectOfADeletedExport(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	id, other := r.ask(me, `{"format":"csv"}`), r.ask(me, `{"format":"csv"}`)
+	for _, key := range []string{id.String() + "/1", other.String() + "/1"} {
+		if err := r.s3.Config.Media().Put(t.Context(), r.s3.Config.MediaBucket, export.Folder(r.One)+key, "text/csv", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me.Do("DELETE", at+"/"+id.String(), nil).Want(204)
+	if err := r.run(id); err != nil {
+		t.Error(err)
+	}
+	if got := r.objects(); len(got) != 1 || got[0] != other.String()+"/1" {
+		t.Errorf("left: %v", got)
+	}
 }
 
 // A worker that has lost its lease before it stored a part does not write to the next run's object.
