@@ -3,6 +3,7 @@ package book_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,6 +159,23 @@ func TestListsOfReading(t *testing.T) {
 	}
 }
 
+// A begun book whose file is gone does not keep the next book of its series off the deck.
+func TestDeckWithoutGoneBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	_, books := series(t, s, s.One, library(t, s, s.One, "comics"), "A", 3)
+	read(t, s, me, books[0], true, 2)
+	read(t, s, me, books[1], false, 1)
+	if got, total := titles(t, me.Do("GET", "/api/v1/books/on-deck", nil)); len(got) != 0 || total != 0 {
+		t.Errorf("while a book is open: %v, %d", got, total)
+	}
+	exec(t, s, "update book set deleted_at = now() where id = $1", books[1])
+	if got, total := titles(t, me.Do("GET", "/api/v1/books/on-deck", nil)); !slices.Equal(got, []string{"A 3"}) || total != 1 {
+		t.Errorf("its file is gone: %v, %d", got, total)
+	}
+}
+
 // Every list has the same members in any order; with sort, its order is that of the list of all books.
 func TestEveryListIsSorted(t *testing.T) {
 	t.Parallel()
@@ -272,6 +290,16 @@ func TestRecord(t *testing.T) {
 	}
 	if g := full["genres"].([]any)[0].(map[string]any); g["name"] != "Drama" || g["seriesCount"] != 1.0 || full["tags"].([]any)[0].(map[string]any)["name"] != "seen" {
 		t.Errorf("genres and tags: %v", full)
+	}
+	last := uuid.MustParse("ffffffff-ffff-4fff-bfff-ffffffffffff")
+	exec(t, s, "insert into genre (tenant_id, id, name) values ($1, $2, 'Action')", s.One, last)
+	exec(t, s, "insert into book_genre (tenant_id, book_id, genre_id) values ($1, $2, $3)", s.One, bs[0], last)
+	var terms []string // by name, with the number of series that have each
+	for _, g := range me.Do("GET", one, nil).Want(200).Map()["genres"].([]any) {
+		terms = append(terms, fmt.Sprint(g.(map[string]any)["name"], " ", g.(map[string]any)["seriesCount"]))
+	}
+	if !slices.Equal(terms, []string{"Action 0", "Drama 1"}) {
+		t.Errorf("genres: %v", terms)
 	}
 	if p := full["readProgress"].(map[string]any); p["completed"] != true || p["bookId"] != bs[0].String() {
 		t.Errorf("progress: %v", p)

@@ -52,6 +52,10 @@ func TestPeopleChooseCovers(t *testing.T) {
 	exec(t, s, "update book set series_id = $2 where id = $1", books[1], id)
 	me.Do("PATCH", one+"/cover/source", `{"source":"file"}`).Want(200)
 	shows("first_book") // there is none
+	exec(t, s, `insert into sidecar (tenant_id, library_id, key, kind, about, version, size, modified_at, document)
+		values ($1, $2, 'x/A/series.json', 'series', 'x/A', $3, 1, now(), '{}'), ($1, $2, 'x/A/cover.jpg', 'cover', 'x/A', $3, 1, now(), null)`, s.One, lib, id)
+	shows("first_book") // the picture beside the books cannot be shown
+	exec(t, s, "delete from sidecar")
 	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
 	shows("first_book")
 	if n := len(told); n != 3 || <-told != "cover_updated" {

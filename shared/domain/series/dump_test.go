@@ -43,6 +43,8 @@ func TestFullList(t *testing.T) {
 		}
 	}
 	exec(t, s, "insert into sidecar (tenant_id, library_id, key, about, kind, version, size, modified_at, problem) select tenant_id, library_id, path || '/series.json', path, 'series', gen_random_uuid(), 1, now(), 'is no JSON' from series where id = $1", one)
+	// The warning of a book's metadata.opf is not one of its series.
+	exec(t, s, "insert into sidecar (tenant_id, library_id, key, about, kind, version, size, modified_at, problem) select tenant_id, library_id, path || '/metadata.opf', path, 'opf', gen_random_uuid(), 1, now(), 'is no XML' from series where id = $1", one)
 	exec(t, s, "update series set locks = '{title}', authors = '[{\"name\":\"N\",\"role\":\"writer\"}]' where id = $1", two)
 	type object = map[string]any
 	list := func(query string) (out []object, page object) {
@@ -127,6 +129,13 @@ func TestFullList(t *testing.T) {
 		fmt.Sprint(index.Data[1].ExternalIDs) != "[map[externalId:e1 externalUrl:<nil> source:s1] map[externalId:e2 externalUrl:<nil> source:s2]]" ||
 		index.Data[2].VolumesOwned != 2 || *index.Data[2].LocalMaxVolume != 2 {
 		t.Errorf("the index: %+v", index)
+	}
+	// Chapters are no volumes, and books whose files are gone are not there.
+	exec(t, s, "update book set chapter = 1 where id = $1", ones[0])
+	exec(t, s, "update book set deleted_at = now() where id = $1", twos[0])
+	me.Do("GET", "/api/v1/series/external-index?sort=name", nil).Want(200).JSON(&index)
+	if index.Data[0].VolumesOwned != 1 || index.Data[1].VolumesOwned != 0 || index.Data[1].LocalMaxVolume != nil {
+		t.Errorf("the index with a chapter, and with a series without files: %+v", index)
 	}
 	for _, path := range []string{"full", "external-index"} {
 		me.Do("GET", "/api/v1/series/"+path+"?sort=nothing", nil).Want(400)

@@ -1,6 +1,7 @@
 package series_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/longbox/longbox/shared/testkit"
@@ -33,5 +34,36 @@ func TestUnreadOfLists(t *testing.T) {
 				t.Errorf("%q: %v of series %d unread, want %v", query, got, i+1, want[i])
 			}
 		}
+	}
+}
+
+// Progress in a book whose file is gone counts nowhere: not as being in progress, as read, or in the order of reading.
+func TestProgressInGoneBooks(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, routes)
+	me := s.User(t, "one", "reader")
+	comics := newLibrary(t, s, s.One, "comics")
+	_, gone := newSeries(t, s, s.One, comics, "A", 1, 2)
+	_, there := newSeries(t, s, s.One, comics, "B", 2, 2)
+	read(t, s, me, gone[0], false, 1)
+	read(t, s, me, there[0], false, 2)
+	lists := func() (out []string) {
+		t.Helper()
+		for _, path := range []string{"/in-progress", "/in-progress?sort=name", "?sort=date_read,desc"} {
+			got, total := titles(t, me.Do("GET", "/api/v1/series"+path, nil))
+			out = append(out, fmt.Sprint(got, total))
+		}
+		for _, status := range []string{"unread", "in_progress"} {
+			got, total := titles(t, me.Do("POST", "/api/v1/series/list", `{"condition":{"readStatus":{"operator":"is","value":"`+status+`"}}}`))
+			out = append(out, fmt.Sprint(got, total))
+		}
+		return out
+	}
+	if got := fmt.Sprint(lists()); got != "[A,B2 A,B2 A,B2 0 A,B2]" {
+		t.Errorf("with the file: %s", got)
+	}
+	exec(t, s, "update book set deleted_at = now() where id = $1", gone[0])
+	if got := fmt.Sprint(lists()); got != "[B1 B1 B,A2 A1 B1]" {
+		t.Errorf("without it: %s", got)
 	}
 }

@@ -115,6 +115,9 @@ func TestStatistics(t *testing.T) {
 		t.Errorf("the devices are called %v", got)
 	}
 	s.DB.Exec(t, "update completion set forgotten = true where book_id = $1", of["a1"])
+	if got := list("", "formats", "format"); fmt.Sprint(got) != "[cbz: 3 400000=360000+40000 20 0 epub: 2 0=0+0 7 1]" {
+		t.Errorf("a forgotten completion counts: %v", got)
+	}
 	s.DB.Exec(t, "update reading_session set pages_read = 100 where book_id = $1 and pages_read is null and active_ms is null", of["b1"])
 	for order, want := range map[string]string{"pages": "B", "time": "A", "completions": "B"} {
 		if got := list("&sort="+order, "series", "seriesName"); !strings.HasPrefix(got[0], want) {
