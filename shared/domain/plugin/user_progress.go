@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
@@ -154,28 +155,56 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if err := r.outcome(ctx, p, asked); err != nil {
 		return false, err
 	}
-	entries := []heardEntry{}
+	entries, unread := []heardEntry{}, []string{}
 	for _, raw := range told.Entries {
 		var e heardEntry
-		if len(entries) == partSize || json.Unmarshal(raw, &e) != nil { // more than was requested, or malformed
-			at.Result.PullIncomplete = true
+		if err := json.Unmarshal(raw, &e); err == nil && len(entries) < partSize {
+			entries = append(entries, e)
 			continue
 		}
-		entries = append(entries, e)
+		at.Result.PullIncomplete = true // more than was requested, or malformed
+		if unread = append(unread, cut.Storable(e.ExternalID)); e.ExternalID == "" {
+			at.lacks("the service has an entry without a readable externalId")
+		}
+	}
+	if err := r.leaveOut(ctx, p, unread, at); err != nil {
+		return false, err
 	}
 	if err := r.takeOver(ctx, p, host, entries, at); err != nil {
 		return false, err
 	}
 	at.Parts++
-	if !told.HasMore || told.NextCursor == nil || *told.NextCursor == "" || *told.NextCursor == at.Cursor {
+	if !told.HasMore {
 		return false, nil
 	}
-	at.Cursor = cut.Storable(*told.NextCursor)
-	if at.Parts >= mostParts || len(at.Cursor) > 1000 || at.Cursor != *told.NextCursor {
-		at.Result.PullIncomplete = true
-		return false, nil
+	before, next := at.Cursor, ""
+	if told.NextCursor != nil {
+		next = *told.NextCursor
 	}
-	return true, nil
+	at.Cursor = cut.Storable(next)
+	switch {
+	case next == "" || next == before || len(next) > 1000 || at.Cursor != next:
+		at.lacks("the plugin says that there is more, but its nextCursor cannot be used")
+	case at.Parts >= mostParts:
+		at.lacks(fmt.Sprintf("the service has more than %d pages of entries", mostParts))
+	default:
+		return true, nil
+	}
+	at.Result.PullIncomplete = true
+	return false, nil
+}
+
+// leaveOut keeps the push from the series of entries that could not be read.
+func (r *Runner) leaveOut(ctx context.Context, p *runnable, unread []string, at *syncPlace) error {
+	if len(unread) == 0 {
+		return nil
+	}
+	all, err := db.List[calledSeries](ctx, r.Database, `select e.external_id as called, e.series_id as id from external_id e
+		where e.tenant_id = app.tenant() and e.source = any($1) and e.external_id = any($2) and e.series_id is not null`, p.sources(), unread)
+	for _, s := range all {
+		at.ahead(s.ID)
+	}
+	return err
 }
 
 // calledSeries is a series with its name in an entry.
@@ -270,8 +299,8 @@ func (r *Runner) mark(ctx context.Context, p *runnable, host hostConfig, h *hear
 				told = told.with((&readSeries{}).entry(books[other], host, false))
 			}
 		}
-		if e.ahead(told) && len(at.Ahead) < mostAhead {
-			at.Ahead = append(at.Ahead, id)
+		if e.ahead(told) {
+			at.ahead(id)
 		}
 		if s := e.Score; host.SyncRatings && s != nil && *s >= 1 && *s <= 100 {
 			scores[id] = int32(*s)

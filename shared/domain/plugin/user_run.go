@@ -240,7 +240,10 @@ func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
 }
 
 // refusal is a rejection by the plugin; a rate limit is none.
-type refusal struct{ error }
+type refusal struct {
+	error
+	rpc int // the JSON-RPC error code; 0: none
+}
 
 // Unwrap returns the cause.
 func (r *refusal) Unwrap() error { return r.error }
@@ -254,7 +257,7 @@ func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
 	if err == nil || a.fault.Code == plug.Limited || a.fault.Code == plug.Unavailable {
 		return err
 	}
-	return &refusal{err}
+	return &refusal{err, a.fault.RPC}
 }
 
 // enqueueFor starts the task of a column for users' plugins, or finds the unfinished ones; started returns the ids of

@@ -1,9 +1,11 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -136,9 +138,22 @@ type syncPlace struct {
 	Cursor string      `json:"cursor"`
 	Parts  int         `json:"parts"`
 	After  string      `json:"afterId"` // the service's id of the last series sent
-	Ahead  []uuid.UUID `json:"ahead"`   // series of which the service has more progress
+	Ahead  []uuid.UUID `json:"ahead"`   // series of which the service has, or may have, more progress
+	Lacks  string      `json:"lacks"`   // why it is not known what else the service has; "": it is
 	Result SyncResult  `json:"result"`
 }
+
+// ahead records a series about which nothing must be sent.
+func (at *syncPlace) ahead(id uuid.UUID) {
+	if len(at.Ahead) == mostAhead {
+		at.lacks(fmt.Sprintf("the service has more progress in more than %d series", mostAhead))
+		return
+	}
+	at.Ahead = append(at.Ahead, id)
+}
+
+// lacks records the first reason why not all that the service has was read.
+func (at *syncPlace) lacks(why string) { at.Lacks = cmp.Or(at.Lacks, why) }
 
 // Sync handles user_plugin_sync tasks. It pulls first, so that the push includes what was pulled. It works in parts,
 // and yields to other tasks between them.
@@ -206,10 +221,16 @@ func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPla
 	return r.freshen(ctx, p)
 }
 
-// part pulls or pushes one part, and reports whether there is another. A rejection by the plugin ends its half.
+// part pulls or pushes one part, and reports whether there is another. A rejection by the plugin ends its half. After an
+// incomplete pull nothing is pushed, because it could lower the progress at the service. A plugin that cannot pull may
+// push.
 func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	if !at.Told && host.mode != onlyPush {
 		more, err := r.pull(ctx, p, host, at)
+		no := (*refusal)(nil)
+		if errors.As(err, &no) && no.rpc != methodNotFound {
+			at.lacks("the first half failed: " + no.Error())
+		}
 		if at.Result.PullError, err = inResult(err); err != nil {
 			return false, err
 		}
@@ -217,6 +238,10 @@ func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syn
 		return more || host.mode != onlyPull, nil
 	}
 	if host.mode == onlyPull {
+		return false, nil
+	}
+	if host.mode == inBoth && at.Lacks != "" {
+		at.Result.PushError = new("Nothing was sent, because " + at.Lacks)
 		return false, nil
 	}
 	more, err = r.push(ctx, p, host, at)

@@ -258,12 +258,12 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 		c.Do("PATCH", user+"/"+id+"/config", object{"config": object{"fails": fails, "syncMode": mode, "_codex": host}}).Want(200)
 		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
 	}
-	config(object{}, "sync/pullProgress", "both")
+	config(object{}, "sync/pushProgress", "both")
 	out, err = r.run(task.UserPluginSync, r.runner.Sync)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res := out.(*plugin.SyncResult); res.PullError == nil || strings.Contains(*res.PullError, "t0ken") || res.Pushed != 1 {
+	if res := out.(*plugin.SyncResult); res.PushError == nil || strings.Contains(*res.PushError, "t0ken") || res.PullError != nil || res.Pushed != 0 {
 		t.Errorf("%+v", res)
 	}
 	config(object{}, "sync/pullProgress", "pull")
@@ -285,6 +285,47 @@ func TestProgressIsBroughtInStep(t *testing.T) {
 	r.DB.Exec(t, "update account set is_active = false where id = (select account_id from user_plugin)")
 	if _, err = r.run(task.UserPluginSync, r.runner.Sync); err == nil {
 		t.Error("a disabled user's progress was told")
+	}
+}
+
+// With both halves, nothing is sent unless all that the service has was read: it may have more progress.
+func TestNothingIsSentAfterHalfAPull(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "reader")
+	id := r.personal(r.User(t, "one", "admin"), nil)
+	for _, called := range []string{"11", "12"} {
+		_, books := r.shelf("Series "+called, called, 3)
+		c.Do("POST", base+"/books/"+books[0].String()+"/read", nil).Want(200)
+	}
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	further := object{"externalId": "11", "status": "reading", "progress": object{"volumes": 10}}
+	many := `"` + strings.Repeat(uuid.NewString()+`","`, 4999) + uuid.NewString() + `"`
+	for name, x := range map[string]struct {
+		config object
+		place  string
+		pushed float64
+		why    string // in pushError
+	}{
+		"it fails":                {object{"fails": "sync/pullProgress"}, `{}`, 0, "sync/pullProgress fails"},
+		"it fails, only a push":   {object{"fails": "sync/pullProgress", "syncMode": "push"}, `{}`, 2, ""},
+		"it does not offer it":    {object{"fails": "sync/pullProgress", "code": -32601}, `{}`, 2, ""},
+		"an entry without an id":  {object{"remote": []any{5}}, `{}`, 0, "entry without a readable externalId"},
+		"an entry with an id":     {object{"remote": []any{object{"externalId": "11", "score": "high"}}}, `{}`, 1, ""},
+		"more without a cursor":   {object{"remote": []any{further}, "endless": true}, `{}`, 0, "nextCursor"},
+		"too many pages":          {object{"remote": []any{object{"externalId": "9"}, further}}, `{"parts": 199}`, 0, "more than 200 pages"},
+		"many with more progress": {object{"remote": []any{further}}, `{"ahead": [` + many + `]}`, 0, "more than 5000 series"},
+		"all":                     {object{"remote": []any{object{"externalId": "9"}, further}}, `{}`, 1, ""},
+	} {
+		c.Do("PATCH", user+"/"+id+"/config", object{"config": x.config}).Want(200)
+		c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+		r.DB.Exec(t, "update task set place = $1 where status = 'pending'", x.place)
+		_, _ = r.run(task.UserPluginSync, r.runner.Sync) // fails if both halves do
+		got := c.Do("GET", user+"/"+id, nil).Want(200).Map()["lastSyncResult"].(object)
+		why, _ := got["pushError"].(string)
+		if got["pushed"] != x.pushed || !strings.Contains(why, x.why) || (why == "") != (x.why == "") {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

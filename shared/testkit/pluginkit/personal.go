@@ -1,6 +1,7 @@
 package pluginkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"slices"
@@ -46,12 +47,14 @@ func (p *plugin) get(key string) json.RawMessage {
 
 func (p *plugin) set(key string, data any) { p.ask("storage/set", object{"key": key, "data": data}) }
 
-// personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, and "remote"
-// is what is pulled. Pushed data is stored under "pushed"; what is stored under "name" is the user's name.
+// personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, with "code" if
+// there is one, and "remote" is what is pulled; with "endless", there is more, but no cursor. Pushed data is stored under "pushed"; what is stored under "name" is the user's name.
 func (p *plugin) personal(m message) (any, *failure, bool) {
 	var init struct {
 		UserConfig struct {
 			Fails           string
+			Code            int
+			Endless         bool
 			Remote          []json.RawMessage
 			Recommendations []json.RawMessage
 		}
@@ -63,7 +66,7 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		}
 	}
 	if m.Method != "initialize" && m.Method == init.UserConfig.Fails {
-		return nil, &failure{Code: -32004, Message: m.Method + " fails with " + init.Credentials["access_token"]}, true
+		return nil, &failure{Code: cmp.Or(init.UserConfig.Code, -32004), Message: m.Method + " fails with " + init.Credentials["access_token"]}, true
 	}
 	switch m.Method {
 	case "test/calls": // sends these requests one after the other, and returns the responses
@@ -107,7 +110,7 @@ func (p *plugin) personal(m message) (any, *failure, bool) {
 		if in.Cursor == "rest" {
 			all = all[1:]
 		}
-		return object{"entries": append([]json.RawMessage{}, all...), "hasMore": false}, nil, true
+		return object{"entries": append([]json.RawMessage{}, all...), "hasMore": init.UserConfig.Endless}, nil, true
 	case "sync/pushProgress":
 		var in struct {
 			Entries []struct{ ExternalID string }
