@@ -31,6 +31,10 @@ const (
 	methodNotFound = -32601
 )
 
+// mostOfRequest is the time after which a hang counts as a failure of a plugin without a timeout of its own. In the
+// cloud, the default of 30 seconds is longer than a request to the api.
+const mostOfRequest = 25 * time.Second
+
 // Runner sends requests to plugins and writes the results.
 type Runner struct {
 	Database *db.DB
@@ -202,9 +206,13 @@ func (r *Runner) ask(ctx context.Context, p *runnable, method string, params map
 		out.fault = plug.Failed(plug.Unavailable, "The plugin's credentials cannot be read; enter them again")
 		return out
 	}
-	call := plug.Call{Start: start, Method: method, Timeout: 30 * time.Second}
+	call, enough := plug.Call{Start: start, Method: method, Timeout: 30 * time.Second}, mostOfRequest
 	if p.RequestTimeoutSeconds != nil {
 		call.Timeout = time.Duration(*p.RequestTimeoutSeconds) * time.Second
+		enough = call.Timeout
+	}
+	if end, ok := ctx.Deadline(); ok && time.Until(end)-plug.Margin < enough {
+		out.hurried = true
 	}
 	if params != nil {
 		if call.Params, err = json.Marshal(params); err != nil {

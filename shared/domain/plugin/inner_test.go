@@ -1,10 +1,15 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/reference"
@@ -142,6 +147,32 @@ func TestWhoIsToBlame(t *testing.T) {
 		if got := c.asked.counts(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// A timeout counts only if the plugin had the time that it may take: its own, or else most of what requests to the api
+// have.
+func TestShortTimeIsNoFailure(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"fault":{"code":"TIMEOUT"}}`) }))
+	defer server.Close()
+	r := &Runner{Client: plug.New(plug.Config{URL: server.URL, Token: "t0ken"})}
+	for _, c := range []struct {
+		own  *int32 // seconds
+		left time.Duration
+		want bool
+	}{
+		{nil, time.Hour, true},
+		{nil, 28 * time.Second, true}, // in the cloud
+		{nil, 20 * time.Second, false},
+		{new(int32(10)), 20 * time.Second, true},
+		{new(int32(60)), 40 * time.Second, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), c.left)
+		if got := r.ask(ctx, &runnable{Plugin: Plugin{RequestTimeoutSeconds: c.own}}, "ping", nil, nil); got.fault == nil || got.fault.Code != plug.TimedOut || got.counts() != c.want {
+			t.Errorf("%+v: %+v counts: %v", c, got.fault, got.counts())
+		}
+		cancel()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 // Limits of retries: how often a task retries a plugin that is rate limited or because of concurrent changes, and how
@@ -71,8 +72,8 @@ func patience(ctx context.Context) (asking context.Context, cancel context.Cance
 		select {
 		case <-task.Pause(ctx):
 			wait := grace
-			if end, ok := ctx.Deadline(); ok { // end of the invocation
-				wait = min(wait, time.Until(end)-time.Second)
+			if end, ok := ctx.Deadline(); ok { // end of the invocation; earlier than the timeout that the plugin would get
+				wait = min(wait, time.Until(end)-plug.Margin-time.Second)
 			}
 			time.AfterFunc(wait, cancel)
 		case <-asking.Done():

@@ -1,11 +1,14 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/plug"
 )
 
 func TestRetries(t *testing.T) {
@@ -45,6 +48,23 @@ func TestRetries(t *testing.T) {
 		if _, ok := at.again(err, false, fault.Conflict); ok || at.Refusals != 1 {
 			t.Errorf("%v is retried", err)
 		}
+	}
+}
+
+// Requests of a task end before the function that runs plugins reports a timeout, which would count as the plugin's
+// failure.
+func TestTasksLeaveBeforeTheTimeout(t *testing.T) {
+	t.Parallel()
+	pause := make(chan struct{})
+	close(pause)
+	end := time.Now().Add(plug.Margin + 1200*time.Millisecond)
+	ctx, cancel := context.WithDeadline(task.WithPause(t.Context(), pause), end)
+	defer cancel()
+	asking, stop := patience(ctx)
+	defer stop()
+	<-asking.Done()
+	if left := time.Until(end); left < plug.Margin {
+		t.Errorf("%s were left", left)
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *Client) Ask(ctx context.Context, call Call) (*Answer, error) {
 		return nil, errNowhere
 	}
 	if at, ok := ctx.Deadline(); ok { // the function's error is more useful than this request's timeout
-		call.Timeout = min(cmp.Or(call.Timeout, MaxTimeout), max(time.Until(at)-margin, time.Second))
+		call.Timeout = min(cmp.Or(call.Timeout, MaxTimeout), max(time.Until(at)-Margin, time.Second))
 	}
 	tenant := "fetch" // runs no plugin
 	if call.Start != nil {
@@ -120,8 +120,8 @@ func overHTTP(c Config) func(ctx context.Context, tenant string, call []byte) (i
 	}
 }
 
-// margin is the time between the function's deadline and the end of the request.
-const margin = 2 * time.Second
+// Margin is the time between the function's deadline and the end of the request.
+const Margin = 2 * time.Second
 
 // direct returns a client without proxy and redirects: calls contain credentials.
 func direct() *http.Client {
