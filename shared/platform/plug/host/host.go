@@ -86,6 +86,7 @@ type slot struct {
 	process *process
 	fault   *plug.Fault
 	users   int
+	began   time.Time
 	used    time.Time
 	retired bool // removed; ends when nobody uses it
 }
@@ -131,9 +132,7 @@ func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 		return orFault(nil, plug.Failed(plug.Unavailable, "The call must name a plugin and a method"))
 	}
 	timeout := min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout)
-	starting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	s, fault := h.take(starting, call.Start)
+	s, fault := h.take(ctx, call.Start, timeout)
 	if fault != nil {
 		return orFault(nil, fault)
 	}
@@ -154,8 +153,9 @@ func orFault(out *plug.Answer, fault *plug.Fault) *plug.Answer {
 }
 
 // take returns the process of a plugin, and starts it if necessary. The caller must give it back. A plugin with a
-// changed Start or a worn process gets a new process.
-func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
+// changed Start or a worn process gets a new process. So does one that has not started within startTime: in Lambda,
+// nothing runs between two calls.
+func (h *Host) take(ctx context.Context, s *plug.Start, timeout time.Duration) (*slot, *plug.Fault) {
 	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, plug.FaultOf(err)
@@ -163,7 +163,7 @@ func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 	of, sum := plugin{s.Tenant, s.ID}, sha256.Sum256(data)
 	h.mu.Lock()
 	at := h.slots[of]
-	if at != nil && (at.sum != sum || at.process != nil && (at.process.gone() || at.process.taken.Load() > worn)) {
+	if at != nil && (at.sum != sum || at.late() || at.process != nil && (at.process.gone() || at.process.taken.Load() > worn)) {
 		h.retire(of, at)
 		at = nil
 	}
@@ -175,18 +175,23 @@ func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 			return nil, f
 		}
 		starting, giveUp := context.WithCancel(h.life)
-		at = &slot{sum: sum, ready: make(chan struct{}), giveUp: giveUp}
+		at = &slot{sum: sum, ready: make(chan struct{}), giveUp: giveUp, began: time.Now()}
 		h.slots[of] = at
 		h.starting++
 		h.ends.Go(func() { h.fill(starting, of, at, s) })
 	}
 	at.users++
 	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	select {
 	case <-at.ready:
 	case <-ctx.Done():
 		h.give(at)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded) && timeout < startTime: // not the plugin's failure
+			return nil, plug.Failed(plug.Unavailable, "The plugin is still starting; try again")
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return nil, plug.Failed(plug.TimedOut, "The plugin has not started in time")
 		}
 		return nil, plug.Failed(plug.Unavailable, "The request was cancelled before the plugin started")
@@ -196,6 +201,11 @@ func (h *Host) take(ctx context.Context, s *plug.Start) (*slot, *plug.Fault) {
 		return nil, at.fault
 	}
 	return at, nil
+}
+
+// late reports whether the process should have started by now.
+func (s *slot) late() bool {
+	return s.process == nil && s.fault == nil && time.Since(s.began) > startTime
 }
 
 // fill starts the process of a slot, for all who wait for it, and returns when the process has ended.
