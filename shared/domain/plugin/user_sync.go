@@ -100,8 +100,19 @@ func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, er
 	return &Started{ids[0], "The sync of your progress is queued: " + p.DisplayName}, nil
 }
 
+// syncStatus holds the plugin for live counts, as a task does: a token must not be renewed twice at the same time.
 func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (*SyncStatus, error) {
-	p, err := s.own(ctx, plugin, live)
+	var b pgx.Batch
+	var held int64
+	holder := uuid.New()
+	if live {
+		db.Affected(&b, &held, holding, plugin, holder, holdFor)
+	}
+	load := queueMine(&b, plugin, live)
+	if err := s.Database.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	p, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -114,21 +125,39 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 	if !live {
 		return out, nil
 	}
+	if held > 0 {
+		defer s.release(ctx, p, holder)
+	}
+	err = s.count(ctx, p, held > 0, out)
+	var no *fault.Error
+	if errors.As(err, &no) {
+		out.LiveError, err = &no.Message, nil
+	}
+	return out, err
+}
+
+// count asks the plugin for the live counts. A fault says why there are none.
+func (s *service) count(ctx context.Context, p *runnable, held bool, out *SyncStatus) error {
 	if err := p.ready(); err != nil {
-		out.LiveError = new(err.Error())
-		return out, nil
+		return err
+	}
+	if !held {
+		return fault.New(fault.Conflict, "Longbox is asking the plugin %s in your name, for example to sync your progress; try again later", p.Name)
+	}
+	err := s.freshen(ctx, p)
+	if out.Connected = p.connected(p.mine); err != nil {
+		return err
 	}
 	var told struct{ ExternalCount, PendingPush, PendingPull, Conflicts *int32 }
 	asked := s.ask(ctx, p, "sync/status", map[string]any{}, &told)
 	if err := s.note(ctx, p, asked); err != nil {
-		return nil, err
+		return err
 	}
 	if asked.fault != nil {
-		out.LiveError = &asked.fault.Message
-		return out, nil
+		return fault.New(fault.Unavailable, "%s", asked.fault.Message)
 	}
 	out.ExternalCount, out.PendingPush, out.PendingPull, out.Conflicts = told.ExternalCount, told.PendingPush, told.PendingPull, told.Conflicts
-	return out, nil
+	return nil
 }
 
 // syncPlace is the checkpoint of a sync.

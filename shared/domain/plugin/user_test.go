@@ -969,6 +969,21 @@ func TestUsersSignInToServices(t *testing.T) {
 			t.Errorf("%d: what was entered is not kept: %v", status, err)
 		}
 	}
+	// The live status renews it, too, but not while a task may be renewing it.
+	again()
+	service.body = `{"access_token":"live","refresh_token":"gone","expires_in":86400}`
+	n = len(service.asked)
+	r.DB.Exec(t, "update user_plugin set held_by = id, held_until = now() + interval '1 minute'")
+	if st := c.Do("GET", user+"/"+id+"/sync/status?live=true", nil).Want(200).Map(); st["liveError"] == nil || len(service.asked) != n {
+		t.Errorf("while a task has it: %v", st)
+	}
+	r.DB.Exec(t, "update user_plugin set held_by = null, held_until = null")
+	if st := c.Do("GET", user+"/"+id+"/sync/status?live=true", nil).Want(200).Map(); st["liveError"] != nil || len(service.asked) != n+1 {
+		t.Errorf("the token was renewed %d times: %v", len(service.asked)-n, st)
+	}
+	if got := r.text("select held_by from user_plugin"); got != "" {
+		t.Error("it stays held by", got)
+	}
 	again()
 	service.status = 503
 	if err := sync(); err == nil || !strings.Contains(err.Error(), "503") {
