@@ -166,18 +166,25 @@ func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 	return s.checked(ctx, &runnable{Plugin: *p, Credentials: credentials, Tenant: tenant}, "The plugin was added and enabled")
 }
 
-// checked tests whether a plugin responds, and records the result.
-func (s *service) checked(ctx context.Context, p *runnable, message string) (*Status, error) {
+// try asks a plugin whether it responds, and records that and the sources that it names: its process names them only
+// before its first call. It returns the plugin as it is then.
+func (s *service) try(ctx context.Context, p *runnable) (ping *asked, now *Plugin, err error) {
 	p.tested, p.releases = true, &plug.Known{Releases: &plug.Releases{}}
-	ping := s.ask(ctx, p, "ping", nil, nil)
+	ping = s.ask(ctx, p, "ping", nil, nil)
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	var b pgx.Batch
-	var now *Plugin
 	queueOutcome(&b, p, ping)
 	p.queueSources(&b, ping)
 	db.One(&b, &now, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
-	if _, err := found(now, s.noted(noting, p, s.Database.Run(noting, &b))); err != nil {
+	now, err = found(now, s.noted(noting, p, s.Database.Run(noting, &b)))
+	return ping, now, err
+}
+
+// checked tests whether a plugin responds.
+func (s *service) checked(ctx context.Context, p *runnable, message string) (*Status, error) {
+	ping, now, err := s.try(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	passed, took := ping.fault == nil, ping.took.Milliseconds()
@@ -241,9 +248,8 @@ func (s *service) test(ctx context.Context, id uuid.UUID) (*TestResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.tested = true
-	ping := s.ask(ctx, p, "ping", nil, nil)
-	if err := s.note(ctx, p, ping); err != nil {
+	ping, _, err := s.try(ctx, p)
+	if err != nil {
 		return nil, err
 	}
 	if ping.fault != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
-// queueSources creates the sources that an enabled plugin has named in its response, or one source if it announces
+// queueSources creates the sources that a tested plugin has named in its response, or one source if it announces
 // releases and has named none.
 func (p *runnable) queueSources(b *pgx.Batch, a *asked) {
 	if a.fault != nil {

@@ -71,6 +71,16 @@ func TestPolls(t *testing.T) {
 		t.Error(got)
 	}
 	source := r.text("select id from release_source where name = 'a'")
+	// They are kept if the plugin was tested before it was enabled: its process names them only once.
+	tested, _ := r.add(c, object{"name": "tested", "args": args, "config": config, "enabled": false})
+	for _, path := range []string{"/test", "/enable"} {
+		c.Do("POST", admin+"/"+tested+path, nil).Want(200)
+	}
+	if got := r.text("select string_agg(name, ',' order by name) from release_source where plugin_id = $1", tested); got != "a,b" {
+		t.Errorf("tested before it was enabled, it has the sources %q", got)
+	}
+	r.DB.Exec(t, "delete from release_source where plugin_id = $1", tested)
+	c.Do("DELETE", admin+"/"+tested, nil).Want(204)
 	poll := func(config object, place string) (any, error) {
 		t.Helper()
 		c.Do("PATCH", admin+"/"+id, object{"config": config}).Want(200)
