@@ -55,10 +55,14 @@ func queueOutcome(b *pgx.Batch, p *runnable, all ...*asked) {
 	}
 }
 
+// queueLock locks a plugin, before anything of it is changed, as in its deletion.
+func queueLock(b *pgx.Batch, id uuid.UUID) {
+	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", id)
+}
+
 // queueCounts counts requests to a plugin.
 func queueCounts(b *pgx.Batch, p *runnable, all ...*asked) {
-	// Locked first, as in its deletion.
-	b.Queue("select from plugin where tenant_id = app.tenant() and id = $1 for no key update", p.ID)
+	queueLock(b, p.ID)
 	all = slices.SortedFunc(slices.Values(all), func(a, b *asked) int { return strings.Compare(a.method, b.method) })
 	for _, a := range all {
 		sent, failed, refused := 1, 0, 0

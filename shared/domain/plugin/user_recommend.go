@@ -282,6 +282,7 @@ func (r *Runner) Recommend(ctx context.Context, h task.Held) (any, error) {
 			return nil, err
 		}
 		var b pgx.Batch
+		queueLock(&b, p.ID) // before the user's record of it
 		b.Queue(`update user_plugin u set recommended_at = now(), recommended_from_cache = $3, recommended_sight = $4, recommendations = (select coalesce(jsonb_agg(i.item order by i.n), '[]')
 			  from jsonb_array_elements($2::jsonb) with ordinality i(item, n) where i.item ->> 'externalId' <> all(u.dismissed))
 			where u.tenant_id = app.tenant() and u.id = $1`, p.mine.ID, data, told.Cached, sight)

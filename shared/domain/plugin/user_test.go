@@ -734,6 +734,40 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/refresh", nil).Want(404)
 }
 
+// Recommendations lock the plugin before the user's record of it, as other tasks and its deletion do. Otherwise they can
+// wait for each other.
+func TestRecommendationsLockThePluginFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "reader")
+	id := r.personal(r.User(t, "one", "admin"), nil)
+	c.Do("POST", user+"/"+id+"/enable", nil).Want(200)
+	c.Do("POST", base+"/user/recommendations/refresh", nil).Want(200)
+	other, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := other.Exec(t.Context(), "select from plugin where id = $1 for no key update", id); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.run(task.UserPluginRecommendations, r.runner.Recommend)
+		done <- err
+	}()
+	r.DB.AwaitLock(t)
+	for _, sql := range []string{"set local lock_timeout = '500ms'", "update user_plugin set updated_at = now()"} {
+		if _, err := other.Exec(t.Context(), sql); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = other.Rollback(t.Context())
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // Storage limits hold for concurrent requests, too.
 func TestNoMoreIsKeptThanMayBe(t *testing.T) {
 	t.Parallel()
