@@ -148,18 +148,40 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 	return s, append(secrets, slices.Collect(maps.Values(texts))...), nil
 }
 
-// confidential returns the values of the plugin's other settings whose names suggest secrets: some hold a key.
-func (p *Plugin) confidential() (out []string) {
-	var config map[string]any
-	_ = json.Unmarshal(p.Config, &config) // validated when it was stored
-	for name, v := range config {
-		if value, ok := v.(string); ok && secret.MatchString(name) {
-			out = append(out, value)
-		}
+// confidential returns the texts in the plugin's other settings, and in the user's, whose names suggest secrets: some
+// hold a key.
+func (p *runnable) confidential() (out []string) {
+	configs := []json.RawMessage{p.Config}
+	if p.mine != nil {
+		configs = append(configs, p.mine.Config)
+	}
+	for _, config := range configs {
+		var all any
+		_ = json.Unmarshal(config, &all) // validated when it was stored
+		out = appendSecrets(out, all, false)
 	}
 	for name, value := range p.Env {
 		if secret.MatchString(name) {
 			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// appendSecrets appends the texts in v below a name that suggests a secret; named says whether v is below one.
+func appendSecrets(out []string, v any, named bool) []string {
+	switch v := v.(type) {
+	case string:
+		if named {
+			out = append(out, v)
+		}
+	case []any:
+		for _, item := range v {
+			out = appendSecrets(out, item, named)
+		}
+	case map[string]any:
+		for name, item := range v {
+			out = appendSecrets(out, item, named || secret.MatchString(name))
 		}
 	}
 	return out

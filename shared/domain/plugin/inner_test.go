@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,17 @@ func TestShortTimeIsNoFailure(t *testing.T) {
 			t.Errorf("%+v: %+v counts: %v", c, got.fault, got.counts())
 		}
 		cancel()
+	}
+}
+
+// Texts below a name that suggests a secret are confidential, at any depth and in the user's config, too.
+func TestConfidentialSettings(t *testing.T) {
+	t.Parallel()
+	p := &runnable{Plugin: Plugin{Config: json.RawMessage(`{"region":"jp","apiKey":"a","accounts":[{"name":"x","token":"b"},{"secrets":["c",{"of":"d"}],"n":1}]}`), Env: map[string]string{"API_KEY": "e", "LANG": "f"}},
+		mine: &mine{Config: json.RawMessage(`{"shelf":"x","service":{"password":"g"}}`)}}
+	got := p.confidential()
+	if slices.Sort(got); strings.Join(got, "") != "abcdeg" {
+		t.Errorf("%q", got)
 	}
 }
 
