@@ -170,7 +170,8 @@ func TestShortTimeIsNoFailure(t *testing.T) {
 		{new(int32(60)), 40 * time.Second, false},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), c.left)
-		if got := r.ask(ctx, &runnable{Plugin: Plugin{RequestTimeoutSeconds: c.own}}, "ping", nil, nil); got.fault == nil || got.fault.Code != plug.TimedOut || got.counts() != c.want {
+		got := r.ask(ctx, &runnable{Plugin: Plugin{RequestTimeoutSeconds: c.own}}, "ping", nil, nil)
+		if got.fault == nil || got.fault.Code != plug.TimedOut || got.counts() != c.want {
 			t.Errorf("%+v: %+v counts: %v", c, got.fault, got.counts())
 		}
 		cancel()
@@ -180,7 +181,8 @@ func TestShortTimeIsNoFailure(t *testing.T) {
 // Texts below a name that suggests a secret are confidential, at any depth and in the user's config, too.
 func TestConfidentialSettings(t *testing.T) {
 	t.Parallel()
-	p := &runnable{Plugin: Plugin{Config: json.RawMessage(`{"region":"jp","apiKey":"a","accounts":[{"name":"x","token":"b"},{"secrets":["c",{"of":"d"}],"n":1}]}`), Env: map[string]string{"API_KEY": "e", "LANG": "f"}},
+	p := &runnable{Plugin: Plugin{Config: json.RawMessage(`{"region":"jp","apiKey":"a","accounts":[{"name":"x","token":"b"},{"secrets":["c",{"of":"d"}],"n":1}]}`),
+		Env: map[string]string{"API_KEY": "e", "LANG": "f"}},
 		mine: &mine{Config: json.RawMessage(`{"shelf":"x","service":{"password":"g"}}`)}}
 	got := p.confidential()
 	if slices.Sort(got); strings.Join(got, "") != "abcdeg" {
