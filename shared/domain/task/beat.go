@@ -56,7 +56,8 @@ func (r *Runner) beat(ctx context.Context) error {
 }
 
 // makeRoom pauses a task that has used up its slice, if every slot is taken and a tenant without a slot is waiting. It
-// picks the longest-running task of the tenant with the most slots. The task continues when its turn comes.
+// picks the longest-running task of the tenant with the most slots, each only once: one that cannot pause would keep the
+// others from it. The task continues when its turn comes.
 func (r *Runner) makeRoom(ctx context.Context) error {
 	r.mu.Lock()
 	slots := map[uuid.UUID]int{}
@@ -68,7 +69,7 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 	var longest *running
 	for _, run := range r.held {
 		switch {
-		case time.Since(run.since) < r.Slice:
+		case run.asked || time.Since(run.since) < r.Slice:
 		case longest == nil, slots[run.Tenant] > slots[longest.Tenant],
 			slots[run.Tenant] == slots[longest.Tenant] && run.since.Before(longest.since):
 			longest = run
@@ -88,6 +89,9 @@ func (r *Runner) makeRoom(ctx context.Context) error {
 		return fmt.Errorf("find tenants with waiting tasks: %w", err)
 	}
 	if waiting {
+		r.mu.Lock()
+		longest.asked = true
+		r.mu.Unlock()
 		longest.pause()
 	}
 	return nil

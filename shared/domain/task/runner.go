@@ -62,6 +62,7 @@ type running struct {
 	since  time.Time
 	cancel context.CancelCauseFunc
 	pause  context.CancelFunc
+	asked  bool // to pause
 }
 
 var errLost = errors.New("the task was cancelled or given to another worker")
@@ -94,7 +95,7 @@ func (r *Runner) run(ctx context.Context, h Held) error {
 	taskCtx, cancel := context.WithCancelCause(WithPause(db.In(ctx, h.Scope()), pausing.Done()))
 	defer cancel(nil)
 	r.mu.Lock()
-	r.held[h.Scope()] = &running{h, time.Now(), cancel, pause}
+	r.held[h.Scope()] = &running{Held: h, since: time.Now(), cancel: cancel, pause: pause}
 	r.mu.Unlock()
 	started := time.Now()
 	r.Publish(taskCtx, h.Tenant, progressEvent(h, Running, nil))

@@ -112,7 +112,7 @@ func TestLeasesAreRenewedAfterAnAnswerThatNeverCame(t *testing.T) {
 	r := worker(d, func(ctx context.Context, _ Held) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
 	r.Lease = lease
 	r.init()
-	r.held[all[0].Scope()] = &running{all[0], time.Now(), func(error) {}, func() {}}
+	r.held[all[0].Scope()] = &running{Held: all[0], since: time.Now(), cancel: func(error) {}, pause: func() {}}
 	r.System = system
 	started := time.Now()
 	go r.Beat(ctx)
