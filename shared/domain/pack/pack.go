@@ -2,6 +2,7 @@ package pack
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -11,6 +12,7 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,7 +34,12 @@ type Maker struct {
 	Media    *blob.Store
 	Bucket   string
 	Publish  events.Publish // publishes the progress of a clean-up
+	// Turn is how long a task draws before it makes room for others; zero is a minute. Each turn copies what is stored.
+	Turn time.Duration
 }
+
+// spare is how much of an invocation's time a task leaves to the page that is being drawn and to the upload.
+const spare = time.Minute
 
 // Queue adds the task that makes the pack of a book, unless one is pending or running.
 func Queue(b *pgx.Batch, book uuid.UUID, id *uuid.UUID) error {
@@ -46,10 +53,13 @@ type bookRow struct {
 	Quota  *int64    `db:"max_rendition_bytes"`
 	// By packs and renditions. By packs only if no measurement was made since the limit was set.
 	Used        int64     `db:"used"`
-	Done        bool      `db:"done"`
-	PackKey     string    `db:"pack_key"` // of the pack that Done refers to
+	Packed      bool      `db:"packed"`   // there is a pack of this content
+	PackKey     string    `db:"pack_key"` // of that pack, like the next ones
 	PackSize    int64     `db:"pack_size"`
 	PackETag    string    `db:"pack_etag"`
+	PackOffsets []int64   `db:"pack_offsets"`
+	PackSizes   []int64   `db:"pack_sizes"`
+	PackCRCs    []int64   `db:"pack_crcs"`
 	Key         string    `db:"key"`
 	Bucket      string    `db:"bucket"`
 	Prefix      string    `db:"prefix"`
@@ -79,14 +89,18 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.Done {
+	if b.Packed {
 		lost, err := m.lost(ctx, b)
-		if err != nil || !lost {
+		incomplete := slices.Contains(b.PackOffsets, notYet)
+		if err != nil || !lost && !incomplete {
 			return Result{}, err
 		}
-		// Without the row, requests read the book itself until the new pack is there.
-		if err := remove(ctx, m.Database, m.Media, m.Bucket, *h.BookID, b.PackKey); err != nil {
-			return nil, err
+		if lost || len(b.PackOffsets) != len(b.Names) { // or it is incomplete, and was begun with other pages
+			// Without the row, requests read the book itself until the new pack is there.
+			if err := remove(ctx, m.Database, m.Media, m.Bucket, *h.BookID, b.PackKey); err != nil {
+				return nil, err
+			}
+			b.Packed = false
 		}
 	}
 	index, entries := b.costly()
@@ -108,6 +122,9 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	if err != nil || !stored {
 		return Result{}, err
 	}
+	if slices.Contains(places.offsets, notYet) {
+		return nil, task.Paused(true) // the row says what is missing
+	}
 	return Result{Pages: places.pages(), Bytes: o.Size}, nil
 }
 
@@ -115,8 +132,9 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
 		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
-		  (select bytes from rendition_usage where tenant_id = app.tenant()))::bigint as used,
-		coalesce(k.fingerprint = b.fingerprint, false) as done, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
+		  (select bytes from rendition_usage where tenant_id = app.tenant()) - coalesce(k.size, 0))::bigint as used,
+		coalesce(k.fingerprint = b.fingerprint, false) as packed, coalesce(k.offsets, '{}') as pack_offsets, coalesce(k.sizes, '{}') as pack_sizes,
+		coalesce(k.crcs, '{}') as pack_crcs, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
 		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
@@ -137,16 +155,20 @@ func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 func (m *Maker) keep(ctx context.Context, b *bookRow, book uuid.UUID, places places, o blob.Object) (stored bool, err error) {
 	// The statement sees the rows before its changes: previous is the key that it overwrites. Only a pack that gets a
 	// row is counted.
+	more := o.Size
+	if b.Packed {
+		more = max(0, o.Size-b.PackSize) // that pack is counted, and replaced
+	}
 	done, err := db.Get[written](ctx, m.Database, `with room as (
 		  select case when exists (select from book where tenant_id = app.tenant() and id = $1 and fingerprint = $2)
-		    then app.keep_rendition($4) end as fits),
+		    then app.keep_rendition($9) end as fits),
 		written as (
 		  insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
 		  select app.tenant(), $1, $2, $3, $4, $5, $6, $7, $8 from room where fits
 		  on conflict (tenant_id, book_id) do update set fingerprint = excluded.fingerprint, key = excluded.key, size = excluded.size,
 		    etag = excluded.etag, offsets = excluded.offsets, sizes = excluded.sizes, crcs = excluded.crcs, created_at = now())
 		select fits, (select key from page_pack where tenant_id = app.tenant() and book_id = $1) as previous from room`,
-		book, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs)
+		book, b.Fingerprint, o.Key, o.Size, o.ETag, places.offsets, places.sizes, places.crcs, more)
 	if err != nil || done.Fits == nil || !*done.Fits {
 		m.discard(ctx, b.Tenant, book, o.Key)
 		if err == nil && done.Fits != nil {
@@ -214,8 +236,14 @@ func (b *bookRow) fits(need int64) error {
 		need, b.Used, *b.Quota)
 }
 
-// places holds the place of each page of the book in the pack; -1: not in it.
+// places holds the place of each page of the book in the pack; a negative offset: not in it.
 type places struct{ offsets, sizes, crcs []int64 }
+
+// Offsets of pages that are not in the pack.
+const (
+	never  = -1 // damaged, or has a range of its own in the book
+	notYet = -2 // the task continues with it
+)
 
 func (p places) pages() (n int) {
 	for _, offset := range p.offsets {
@@ -226,40 +254,72 @@ func (p places) pages() (n int) {
 	return n
 }
 
-// write stores the pack. A damaged page gets no place in it, and neither do later ones if the walk ends there: the
-// other pages need not wait for them. A book without any readable page gets no pack.
+// places returns the places of the pages in the incomplete pack, if there is one. index lists the pages for the pack.
+func (b *bookRow) places(index []int) places {
+	if b.Packed {
+		return places{slices.Clone(b.PackOffsets), slices.Clone(b.PackSizes), slices.Clone(b.PackCRCs)}
+	}
+	p := places{slices.Repeat([]int64{never}, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
+	for _, n := range index {
+		p.offsets[n] = notYet
+	}
+	return p
+}
+
+// errEnough ends a walk whose task continues later.
+var errEnough = errors.New("the task continues later")
+
+// enough reports whether a task that has drawn pages since then should store them and continue in another run.
+func (m *Maker) enough(ctx context.Context, since time.Time) bool {
+	end, ends := ctx.Deadline()
+	return ends && time.Until(end) < spare || task.MustPause(ctx) && time.Since(since) >= cmp.Or(m.Turn, time.Minute)
+}
+
+// write stores the pack: the pages of an incomplete one, and those it lacks. A damaged page gets no place in it, and
+// neither do later ones if the walk ends there: the other pages need not wait for them. A book without any readable page
+// gets no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
-	p := places{make([]int64, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
-	for i := range p.offsets {
-		p.offsets[i] = -1
+	p := b.places(index)
+	var missing []archive.Entry
+	var at []int // their pages
+	for i, n := range index {
+		if p.offsets[n] == notYet {
+			missing, at = append(missing, entries[i]), append(at, n)
+		}
+	}
+	version := b.Fingerprint
+	if b.Packed { // until the new row is there, readers need the old object
+		version = fmt.Sprintf("%s|%d", version, len(missing))
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
-	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, b.Fingerprint), "application/zip", func(u *blob.Writer) error {
-		z := zip.NewWriter(media{u})
+	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, version), "application/zip", func(u *blob.Writer) error {
+		w := &writing{book: b, upload: u, zip: zip.NewWriter(media{u}), places: p}
+		if err := m.copyStored(ctx, w); err != nil {
+			return err
+		}
 		var damage error // of the book
-		err := m.Content.Walk(ctx, b.Bucket, source, entries, func(i int, content io.Reader) error {
-			w, err := z.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", index[i]+1), Method: zip.Store})
-			if err != nil {
-				return err
-			}
-			if err := z.Flush(); err != nil {
-				return err
-			}
-			if err := b.fits(u.Written()); err != nil { // drawn pages may be large
-				return err
-			}
-			offset, sum := u.Written(), crc32.NewIEEE()
-			size, err := io.Copy(io.MultiWriter(w, sum), content)
+		started := time.Now()
+		err := m.Content.Walk(ctx, b.Bucket, source, missing, func(i int, content io.Reader) error {
+			err := w.add(at[i], content)
 			if isDamage(err) {
+				p.offsets[at[i]] = never
 				damage = err
 				return nil // a failure of the store is returned by the walk
 			}
-			n := index[i]
-			p.offsets[n], p.sizes[n], p.crcs[n] = offset, size, int64(sum.Sum32())
+			if err == nil && m.enough(ctx, started) {
+				return errEnough
+			}
 			return err
 		})
 		if isDamage(err) {
 			damage, err = err, nil
+		}
+		if errors.Is(err, errEnough) {
+			err = nil
+		} else {
+			for _, n := range at {
+				p.offsets[n] = max(p.offsets[n], never)
+			}
 		}
 		if err == nil && damage != nil {
 			if p.pages() == 0 {
@@ -271,9 +331,59 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		if err != nil && !errors.As(err, new(unstored)) {
 			err = m.readable(ctx, b.Bucket, source, err)
 		}
-		return errors.Join(err, z.Close())
+		return errors.Join(err, w.zip.Close())
 	})
 	return p, o, err
+}
+
+// writing is a pack that is being written.
+type writing struct {
+	book   *bookRow
+	upload *blob.Writer
+	zip    *zip.Writer
+	places places
+}
+
+// add writes page n.
+func (w *writing) add(n int, content io.Reader) error {
+	f, err := w.zip.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%05d", n+1), Method: zip.Store})
+	if err != nil {
+		return err
+	}
+	if err := w.zip.Flush(); err != nil {
+		return err
+	}
+	if err := w.book.fits(w.upload.Written()); err != nil { // drawn pages may be large
+		return err
+	}
+	offset, sum := w.upload.Written(), crc32.NewIEEE()
+	size, err := io.Copy(io.MultiWriter(f, sum), content)
+	if err == nil {
+		w.places.offsets[n], w.places.sizes[n], w.places.crcs[n] = offset, size, int64(sum.Sum32())
+	}
+	return err
+}
+
+// copyStored writes the pages of the incomplete pack.
+func (m *Maker) copyStored(ctx context.Context, w *writing) error {
+	if !w.book.Packed {
+		return nil
+	}
+	stored := blob.Object{Key: w.book.PackKey, Size: w.book.PackSize, ETag: w.book.PackETag}
+	for n, offset := range w.book.PackOffsets {
+		if offset < 0 {
+			continue
+		}
+		content, err := m.Media.Range(ctx, m.Bucket, stored, offset, w.book.PackSizes[n])
+		if err != nil {
+			return unstored{err}
+		}
+		err = errors.Join(w.add(n, content), content.Close())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // media marks the failures of the media bucket: they say nothing about the book.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -557,6 +558,106 @@ func TestDamagedPageIsLeftOut(t *testing.T) {
 		if err != nil || crc32.ChecksumIEEE(got) != page.CRC32 {
 			t.Errorf("page %d: %d bytes, %v", i+1, len(got), err)
 		}
+	}
+}
+
+// continued is a run of the same pack_book task of a book of drawn pages, in an invocation that has so much time.
+func (r *rig) continued(id uuid.UUID, within time.Duration, pause <-chan struct{}) (any, error) {
+	h := task.Held{Tenant: r.tenant, ID: id, Type: task.PackBook, BookID: &r.book, Epoch: 1}
+	ctx, cancel := context.WithTimeout(task.WithPause(db.In(r.t.Context(), h.Scope()), pause), within)
+	defer cancel()
+	return r.maker.Pack(ctx, h)
+}
+
+// A pack that takes longer than an invocation, or than a turn, is made in several: what is drawn is readable, and not
+// drawn again.
+func TestPackInSeveralRuns(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{})
+	close(closed)
+	for name, c := range map[string]struct {
+		within, turn time.Duration
+		pause        chan struct{}
+		runs         int
+	}{
+		"the invocations end":         {within: 50 * time.Second, runs: 3},
+		"others wait":                 {within: time.Hour, turn: 1, pause: closed, runs: 3},
+		"others wait for a turn":      {within: time.Hour, turn: time.Hour, pause: closed, runs: 1},
+		"in one run, as nobody waits": {within: time.Hour, turn: 1, runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.maker.Turn = c.turn
+			drawn := map[int]int{}
+			image := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, 3<<20) }
+			r.maker.Content.Draw = func(_ context.Context, _ io.ReaderAt, _ int64, n int) ([]byte, error) {
+				if drawn[n]++; n == 1 {
+					return nil, &archive.Error{Msg: "damaged"}
+				}
+				return image(n), nil
+			}
+			r.exec(`update page_index set names = '{1,2,3,4}', types = array_fill(''::text, '{4}'), sizes = '{0,0,0,0}', offsets = '{0,1,2,3}', crcs = '{0,0,0,0}',
+				methods = array_fill($1::smallint, '{4}')`, int32(archive.PDFPage)-1<<16)
+			r.exec("update tenant set max_rendition_bytes = 10000000 where id = $1", r.tenant)
+			id := uuid.New()
+			r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
+			for run := 1; ; run++ {
+				_, err := r.continued(id, c.within, c.pause)
+				p := r.row()
+				if p == nil || len(r.objects()) != 1 {
+					t.Fatalf("run %d: %v, %+v, %v", run, err, p, r.objects())
+				}
+				for n, offset := range p.Offsets {
+					if (offset >= 0) != (drawn[n] > 0 && n != 1) || drawn[n] > 1 {
+						t.Errorf("run %d: pages lie at %v, drawn %v", run, p.Offsets, drawn)
+					}
+					if offset < 0 {
+						continue
+					}
+					got, err := r.media.ReadRange(t.Context(), "media", blob.Object{Key: p.Key, Size: p.Size, ETag: p.ETag}, offset, p.Sizes[n])
+					if err != nil || !bytes.Equal(got, image(n)) || crc32.ChecksumIEEE(got) != uint32(p.CRCs[n]) {
+						t.Errorf("run %d, page %d: %d bytes, %v", run, n+1, len(got), err)
+					}
+				}
+				if (err == nil) != (run >= c.runs) || run > c.runs {
+					t.Fatalf("run %d of %d: %v", run, c.runs, err)
+				}
+				if err == nil {
+					break
+				}
+			}
+			if len(drawn) != 4 {
+				t.Errorf("drawn %v", drawn)
+			}
+			var used int64
+			row := r.db.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", r.tenant)
+			if err := row.Scan(&used); err != nil || used != r.row().Size {
+				t.Errorf("%d bytes are counted for a pack of %d, %v", used, r.row().Size, err)
+			}
+			if _, err := r.continued(id, c.within, c.pause); err != nil || len(drawn) != 4 {
+				t.Errorf("again: drawn %v, %v", drawn, err)
+			}
+		})
+	}
+}
+
+// The rest of a pack whose object was lost between two runs is not made alone.
+func TestIncompletePackIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
+	if _, err := r.continued(id, 50*time.Second, nil); err == nil {
+		t.Fatal("it is complete")
+	}
+	if err := r.media.Delete(t.Context(), "media", r.row().Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.continued(id, time.Hour, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.row(); p.Offsets[0] < 0 || p.Offsets[1] < 0 {
+		t.Errorf("pages lie at %v", p.Offsets)
 	}
 }
 

@@ -42,7 +42,7 @@ type Index struct {
 	PackKey     *string   `db:"pack_key"` // nil if there is no page pack
 	PackSize    int64     `db:"pack_size"`
 	PackETag    string    `db:"pack_etag"`
-	PackOffsets []int64   `db:"pack_offsets"` // of the same pages; -1: not in the pack, but in the book's file
+	PackOffsets []int64   `db:"pack_offsets"` // of the same pages; negative: not in the pack, but in the book's file
 	PackSizes   []int64   `db:"pack_sizes"`
 	PackCRCs    []int64   `db:"pack_crcs"`
 }
