@@ -292,10 +292,11 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		version = fmt.Sprintf("%s|%d", version, len(missing))
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
+	var read error // not of the upload, unless it is unstored
 	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, version), "application/zip", func(u *blob.Writer) error {
 		w := &writing{book: b, upload: u, zip: zip.NewWriter(media{u}), places: p}
-		if err := m.copyStored(ctx, w); err != nil {
-			return err
+		if read = m.copyStored(ctx, w); read != nil {
+			return read
 		}
 		var damage error // of the book
 		started := time.Now()
@@ -331,9 +332,28 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		if err != nil && !errors.As(err, new(unstored)) {
 			err = m.readable(ctx, b.Bucket, source, err)
 		}
+		read = err
 		return errors.Join(err, w.zip.Close())
 	})
+	if err != nil && (read == nil || errors.As(read, new(unstored))) {
+		err = unwritten(ctx, err)
+	}
 	return p, o, err
+}
+
+// unwritten turns a failure of the media bucket into the task's error.
+func unwritten(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil, errors.As(err, new(*fault.Error)):
+		return err
+	case errors.Is(err, blob.ErrDenied):
+		return fault.Wrap(err, fault.Conflict, "No page pack: the media bucket refuses access; ask the operator to check its permissions")
+	case blob.Lost(err):
+		return fault.Wrap(err, fault.Unavailable, "No page pack: the media bucket does not exist, or has lost the beginning of the pack")
+	case blob.Unreachable(err):
+		return fault.Wrap(err, fault.Unavailable, "No page pack: the media bucket is not reachable at the moment, or has no space left; try again later")
+	}
+	return fault.Wrap(err, fault.Unavailable, "No page pack: the media bucket cannot be written; the worker's log has the cause")
 }
 
 // writing is a pack that is being written.

@@ -389,7 +389,11 @@ func TestBookThatIsNotGiven(t *testing.T) {
 		"not stored": {func(r *rig) {
 			drawn(r, make([]byte, 20<<20), nil)
 			answer("media", 403, "", "POST")(r)
-		}, fault.Internal, ""},
+		}, fault.Conflict, "media bucket refuses access"},
+		"not stored at once":           {answer("media", 403, "", "PUT"), fault.Conflict, "media bucket refuses access"},
+		"no media bucket":              {answer("media", 404, "", "PUT"), fault.Unavailable, "media bucket does not exist"},
+		"media bucket does not work":   {answer("media", 500, "", "PUT"), fault.Unavailable, "media bucket is not reachable"},
+		"not stored, nobody knows why": {answer("media", 400, "", "PUT"), fault.Unavailable, "media bucket cannot be written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
