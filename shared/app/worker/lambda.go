@@ -71,7 +71,7 @@ func (w *Worker) batch(ctx context.Context, messages []events.SQSMessage) events
 }
 
 // begin renews leases until the returned function is called. It sets two deadlines: at the first, handlers should stop;
-// at the second, they are cancelled. In between they save their place.
+// at the second, they are cancelled. In between they save their place. What follows a task gets half of the rest.
 func (w *Worker) begin(ctx context.Context) (context.Context, func()) {
 	beating, cancelBeat := context.WithCancel(context.WithoutCancel(ctx))
 	var beat sync.WaitGroup
@@ -83,6 +83,7 @@ func (w *Worker) begin(ctx context.Context) (context.Context, func()) {
 	}
 	margin := min(w.margin, time.Until(deadline)/3)
 	pausing, cancelPause := context.WithDeadline(beating, deadline.Add(-margin))
+	ctx = task.WithEnd(ctx, deadline.Add(-margin/4))
 	ctx, cancel := context.WithDeadlineCause(task.WithPause(ctx, pausing.Done()), deadline.Add(-margin/2), task.ErrTime)
 	return ctx, func() { endBeat(); cancel(); cancelPause() }
 }

@@ -36,9 +36,12 @@ const (
 	againAfter   = 5 * time.Minute  // interval of retries
 )
 
-// Ended is Settle for the worker that has ended the scan; failures are left to All.
+// Ended is Settle for the worker that has ended the scan; failures are left to All. It stops before the worker's
+// invocation ends.
 func (s *Settler) Ended(ctx context.Context, tenant, id uuid.UUID) {
-	if err := s.Settle(context.WithoutCancel(ctx), tenant, id); err != nil {
+	ctx, cancel := task.UntilEnd(ctx)
+	defer cancel()
+	if err := s.Settle(ctx, tenant, id); err != nil {
 		slog.Error("cannot settle an ended scan; the scheduler settles it later", "tenant", tenant, "scan", id, "error", err)
 	}
 }

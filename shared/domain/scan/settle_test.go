@@ -100,6 +100,47 @@ func TestScansThatAreNotSettled(t *testing.T) {
 	}
 }
 
+// A worker whose invocation ends leaves a scan that takes longer to the scheduler, also if its own context has ended.
+func TestSettlingEndsWithTheInvocation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, library_id, status, completed_at) values ($1, $2, 'scan_library', $3, 'completed', now() - interval '1 minute')", r.tenant, id, r.library)
+	r.exec("insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", r.tenant, id, r.library)
+	lock, err := r.DB.Owner.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback(context.Background())
+	if _, err := lock.Exec(t.Context(), "select from scan for update"); err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(task.WithEnd(t.Context(), time.Now().Add(time.Second)))
+	end()
+	var last told
+	done := make(chan struct{})
+	go func() {
+		(&scan.Settler{Database: r.DB.App, Publish: last.publish}).Ended(ended, r.tenant, id)
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Error("it goes on after the invocation's end")
+	}
+	if err := lock.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if len(last) != 0 {
+		t.Errorf("told %v", last)
+	}
+	s := &scan.Settler{Database: r.DB.App, Publish: last.publish}
+	if err := s.All(t.Context(), r.DB.System); err != nil || len(last) != 2 {
+		t.Errorf("told %v, %v", last, err)
+	}
+}
+
 // Of two concurrent calls, one settles the scan and publishes its end.
 func TestScanIsSettledOnce(t *testing.T) {
 	t.Parallel()

@@ -64,5 +64,21 @@ func MustPause(ctx context.Context) bool {
 	}
 }
 
+type endKey struct{}
+
+// WithEnd says when the invocation ends, also to what follows a task, whose context has no deadline of the invocation.
+func WithEnd(ctx context.Context, end time.Time) context.Context {
+	return context.WithValue(ctx, endKey{}, end)
+}
+
+// UntilEnd returns ctx without its own end, limited by the invocation's.
+func UntilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	free := context.WithoutCancel(ctx)
+	if end, ok := ctx.Value(endKey{}).(time.Time); ok {
+		return context.WithDeadline(free, end)
+	}
+	return free, func() {}
+}
+
 // ErrTime is the cause of a context that ended with the invocation.
 var ErrTime = errors.New("the invocation ended before the task stopped")
