@@ -46,6 +46,16 @@ func New(c Config) (*httpapi.API, *app.Base, error) {
 	})
 }
 
+// coverPatience is how long a request waits for a cover that must be drawn; zero is the default. After its answer, a
+// Lambda instance is frozen with the rest of the work, and it has no other requests. So it waits nearly as long as
+// CloudFront does.
+func coverPatience() time.Duration {
+	if lambdahttp.InLambda() {
+		return 45 * time.Second
+	}
+	return 0
+}
+
 // Routes adds the image and file operations, and the endpoints that the CDN calls when it delivers pages.
 func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config) error {
 	reader := c.Reader(base.Library)
@@ -58,7 +68,7 @@ func Routes(a *httpapi.API, base *app.Base, renderer *imaging.Renderer, c Config
 		pages.Want = (&pack.Requester{Database: base.Database, Added: base.Added}).Want
 	}
 	maker := &rendition.Maker{Database: base.Database, Content: reader, Pages: pages, Media: base.Media, Bucket: base.Bucket,
-		Renderer: renderer, Redis: base.Redis,
+		Renderer: renderer, Redis: base.Redis, Patience: coverPatience(),
 		Turns: turn.Shares{Tenants: turn.Turns{Beside: int64(max(1, runtime.GOMAXPROCS(0)/2))}}} // so that another tenant finds a CPU
 	delivery := rendition.Direct(maker, pages)
 	if c.CDN.Delivery == cdn.Redirect {

@@ -229,7 +229,7 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 	if err := m.unmade.recall(key, time.Now()); err != nil {
 		return nil, err
 	}
-	waiting, patience := ctx, cmp.Or(m.patience, coverPatience)
+	waiting, patience := ctx, cmp.Or(m.Patience, coverPatience)
 	if !row.entry().Direct() {
 		var cancel context.CancelFunc
 		waiting, cancel = context.WithTimeout(ctx, patience)

@@ -128,7 +128,7 @@ func TestCoverThatTakesLong(t *testing.T) {
 		<-finish
 		return page.Bytes(), nil
 	})
-	m.patience, m.soon = 50*time.Millisecond, time.Hour // it has no database
+	m.Patience, m.soon = 50*time.Millisecond, time.Hour // it has no database
 	m.Turns.Tenants.AtOnce = 1
 	busy, err := m.Turns.Take(t.Context(), uuid.Nil, uuid.Nil, 1) // even before its turn
 	if err != nil {

@@ -44,11 +44,13 @@ type Maker struct {
 	Redis    redis.UniversalClient // counts misses of pages
 	Turns    turn.Shares           // fair turns between tenants and users; the Renderer's own queue is shared by all
 
-	flights  flight.Group[*image]
-	said     redisconn.Seldom // see lost
-	unmade   memory           // covers that could not be made recently
-	patience time.Duration    // for a cover without a byte range of its own; zero: coverPatience
-	soon     time.Duration    // see sameKeys; zero: soon
+	// Patience is how long a request waits for a cover without a byte range of its own; zero: coverPatience.
+	Patience time.Duration
+
+	flights flight.Group[*image]
+	said    redisconn.Seldom // see lost
+	unmade  memory           // covers that could not be made recently
+	soon    time.Duration    // see sameKeys; zero: soon
 }
 
 // image is a picture ready to be sent.
