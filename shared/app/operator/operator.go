@@ -2,8 +2,6 @@
 package operator
 
 import (
-	"time"
-
 	"github.com/longbox/longbox/shared/app"
 	"github.com/longbox/longbox/shared/domain/operator"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -21,16 +19,13 @@ type Config struct {
 	Seal      seal.Config
 }
 
-// statementTimeout limits one round trip. A round trip handles a batch of rows, never a whole tenant.
-const statementTimeout = time.Minute
-
 // New builds the operator, on which the commands run.
 func New(c Config) (*operator.Operator, *app.Base, error) {
 	key, err := seal.New(c.Seal)
 	if err != nil {
 		return nil, nil, err
 	}
-	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: statementTimeout},
+	base, err := app.NewBase(app.Config{Database: db.Config{URL: c.SystemURL, Setting: "DATABASE_SYSTEM_URL", MaxConns: 2, Timeout: operator.StatementTimeout},
 		Blob: c.Blob, Events: c.Events, RedisURL: c.RedisURL})
 	if err != nil {
 		return nil, nil, err

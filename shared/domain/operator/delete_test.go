@@ -267,6 +267,27 @@ func TestUnfinishedExport(t *testing.T) {
 	names("afterwards", 0)
 }
 
+// An export that an invocation has no time for says what to do. What an earlier invocation has left is deleted.
+func TestExportWithoutTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.db.Tenant(t, "acme")
+	r.Temp = t.TempDir()
+	for _, name := range []string{"longbox-export-1", "other"} {
+		if err := os.WriteFile(filepath.Join(r.Temp, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.Run(ctx, []string{"export", "acme"}); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "--output") {
+		t.Errorf("%v", err)
+	}
+	if files, err := os.ReadDir(r.Temp); err != nil || len(files) != 1 || files[0].Name() != "other" {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
 func TestExport(t *testing.T) {
 	t.Parallel()
 	r, ours, _ := two(t, 30)

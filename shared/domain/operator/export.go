@@ -3,12 +3,14 @@ package operator
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,13 +77,23 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	if i.Output != "" {
 		return o.exportFile(ctx, t, i)
 	}
-	f, err := os.CreateTemp(o.Temp, "longbox-export-")
+	writing := ctx
+	if end, ok := ctx.Deadline(); ok { // an invocation
+		o.removeStale()
+		var cancel context.CancelFunc
+		writing, cancel = context.WithDeadline(ctx, end.Add(-2*spare)) // to store it takes time, too
+		defer cancel()
+	}
+	f, err := os.CreateTemp(o.Temp, tempName)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	m, err := o.writeExport(ctx, t, i.WithSecrets, f)
+	m, err := o.writeExport(writing, t, i.WithSecrets, &capped{f, maxPut})
+	if err != nil && ctx.Err() == nil && writing.Err() != nil {
+		return nil, fault.Wrap(err, fault.Conflict, "The export takes longer than an invocation; %s", elsewhere)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +108,35 @@ func (o *Operator) export(ctx context.Context, i Export) (any, error) {
 	out.ExpiresAt = new(time.Now().Add(urlLife).UTC())
 	out.URL, err = o.Media.PresignGet(ctx, o.Bucket, out.Object, urlLife)
 	return out, err
+}
+
+const (
+	tempName  = "longbox-export-"
+	maxPut    = 5 << 30 // bytes that a store takes in one request
+	elsewhere = "run the command on a machine, with --output"
+)
+
+// removeStale deletes what an invocation that was ended has left. An instance has one invocation at a time.
+func (o *Operator) removeStale() {
+	stale, _ := filepath.Glob(filepath.Join(cmp.Or(o.Temp, os.TempDir()), tempName+"*")) // it fails only for a bad pattern
+	for _, name := range stale {
+		if err := os.Remove(name); err != nil {
+			slog.Warn("cannot delete the file of an unfinished export", "file", name, "error", err)
+		}
+	}
+}
+
+// capped fails before more is written than can be stored.
+type capped struct {
+	io.Writer
+	left int64
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.left -= int64(len(p)); c.left < 0 {
+		return 0, fault.New(fault.Conflict, "The export is too large for one object (5 GB); %s", elsewhere)
+	}
+	return c.Writer.Write(p)
 }
 
 // exportFile writes to a temporary file and renames it at the end: a partial file of a killed program must not look

@@ -36,8 +36,12 @@ type Operator struct {
 // DefaultSettle is longer than any process caches a tenant.
 const DefaultSettle = 6 * time.Second
 
-// spare is how much of an invocation's time is left unused by a command that can continue later.
-const spare = 15 * time.Second
+// StatementTimeout limits one round trip. A round trip handles a batch of rows, never a whole tenant.
+const StatementTimeout = time.Minute
+
+// spare is how much of an invocation's time is left unused by a command that can continue later: enough for the round
+// trip that has begun.
+const spare = StatementTimeout + 15*time.Second
 
 var nameShape = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
