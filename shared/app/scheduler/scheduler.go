@@ -85,6 +85,9 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	if c.Every < time.Second || c.Every > time.Minute {
 		return nil, nil, fmt.Errorf("SCHEDULER_EVERY: must be 1s to 1m, is %s", c.Every)
 	}
+	if err := c.Database.Validate(); err != nil { // before a setting is replaced
+		return nil, nil, err
+	}
 	c.Database.Connect = 0 // nobody waits for an answer: a slow database is worth the time
 	return app.Wire(c.Config, func(base *app.Base) (*Scheduler, error) {
 		system, err := base.OpenSystem(c.Database, c.SystemURL, 2)

@@ -67,7 +67,7 @@ func (c Config) Validate() error {
 	case c.Margin < time.Second || c.Margin > 5*time.Minute:
 		return fmt.Errorf("WORKER_MARGIN: must be 1s to 5m, is %s", c.Margin)
 	}
-	return errors.Join(c.Reading.Validate(), c.Plugins.Validate())
+	return errors.Join(c.Database.Validate(), c.Reading.Validate(), c.Plugins.Validate())
 }
 
 // Worker runs the tasks of all tenants and handles the store's notifications of changed objects.
