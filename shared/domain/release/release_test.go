@@ -613,7 +613,8 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked, latest_volume, latest_chapter) values ($1, $2, true, 2, 99), ($1, $3, true, null, null)", r.One, r.series, other)
 	r.DB.Exec(t, "insert into alternate_title (tenant_id, id, series_id, label, title) values ($1, gen_random_uuid(), $2, 'ja', '荒涼館')", r.One, r.series)
 	r.DB.Exec(t, "insert into series_alias (tenant_id, id, series_id, alias, normalized, source) values ($1, gen_random_uuid(), $2, 'BH', 'bh', 'manual')", r.One, r.series)
-	r.DB.Exec(t, "insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, gen_random_uuid(), $2, 'plugin:anilist', '7'), ($1, gen_random_uuid(), $2, 'other', '8')", r.One, r.series)
+	r.DB.Exec(t, `insert into external_id (tenant_id, id, series_id, source, external_id) values ($1, gen_random_uuid(), $2, 'plugin:anilist', '7'), ($1, gen_random_uuid(), $2, 'api:anilist', '6'),
+		($1, gen_random_uuid(), $2, 'other', '8'), ($1, gen_random_uuid(), $3, 'api:anilist', '9')`, r.One, r.series, other)
 	r.record(r.candidate("a", nil))
 	known := func() *plug.Releases {
 		t.Helper()
@@ -646,6 +647,9 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	slices.Sort(s.Aliases)
 	if fmt.Sprint(s.Aliases, s.ExternalIDs, *s.LatestKnownVolume, *s.LatestKnownChapter) != "[BH Bleak House 荒涼館] map[anilist:7] 3 99" {
 		t.Errorf("%+v", s)
+	}
+	if id := got.Tracked[1-i].ExternalIDs["anilist"]; id != "9" {
+		t.Errorf("the id that a metadata plugin gave is %q", id)
 	}
 	r.DB.Exec(t, `update plugin set manifest = '{"capabilities":{"releaseSource":true}}'`)
 	if s := known().Tracked[i]; s.Aliases != nil || s.ExternalIDs != nil {
