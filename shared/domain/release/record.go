@@ -40,10 +40,11 @@ type Poll struct {
 	LibraryIDs []uuid.UUID     `db:"library_ids"` // of the plugin
 	Announces  json.RawMessage `db:"announces"`   // releaseSource of its manifest
 
-	CoveredAt   *time.Time `db:"covered_at"`
-	ResumeAfter *uuid.UUID `db:"resume_after"` // the last series of the poll before, if this one sends the rest
-	resume      *uuid.UUID // the last series sent to the plugin, if there are more
-	asOf        *time.Time // when these were due, by the database's clock
+	CoveredAt   *time.Time        `db:"covered_at"`
+	ResumeAfter *uuid.UUID        `db:"resume_after"` // the last series of the poll before, if this one sends the rest
+	resume      *uuid.UUID        // the last series sent to the plugin, if there are more
+	asOf        *time.Time        // when these were due, by the database's clock
+	recorded    map[string]string // releases of the source, as the plugin knows them
 
 	languages, notifyIn, notifyBy []string // from the settings
 
@@ -226,11 +227,11 @@ func (s *subject) ownedChapter() float64 {
 // Record stores the result of a poll and publishes events. It may be called again with the same result.
 func (p *Poll) Record(ctx context.Context, d *db.DB, publish events.Publish, in *Result) (*Outcome, error) {
 	now := time.Now().UTC()
-	all, total := in.candidates(now)
+	all, total, there := in.candidates(now, p.recorded)
 	out := &Outcome{}
 	var told []events.Event
 	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		told, *out = nil, Outcome{Candidates: total}
+		told, *out = nil, Outcome{Candidates: total, Known: there}
 		if err := p.rename(ctx, tx, in); err != nil {
 			return err
 		}
@@ -239,7 +240,7 @@ func (p *Poll) Record(ctx context.Context, d *db.DB, publish events.Publish, in 
 		case err != nil:
 			return err
 		case tag.RowsAffected() == 0 && in.sources != nil: // it has named other sources
-			out.Refused = total
+			out.Known, out.Refused = 0, total
 			return nil
 		case tag.RowsAffected() == 0:
 			return fault.Missing("Release source")
@@ -313,7 +314,7 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 	if err != nil {
 		return nil, err
 	}
-	out.Known = len(all) - len(ids)
+	out.Known += len(all) - len(ids)
 	var told []events.Event
 	latest := map[uuid.UUID]*subject{} // latest known volume and chapter of series after this
 	for _, id := range ids {

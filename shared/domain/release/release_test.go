@@ -630,7 +630,7 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	}
 	got := known()
 	i := slices.IndexFunc(got.Tracked, func(s plug.Tracked) bool { return s.SeriesID == r.series.String() })
-	if len(got.Tracked) != 2 || i < 0 || got.Source != r.source.String() || len(got.Recorded) != 1 || got.Recorded["a"] == "" || !slices.Equal(got.Sources, []string{"feed"}) {
+	if len(got.Tracked) != 2 || i < 0 || got.Source != r.source.String() || len(got.Recorded) != 1 || got.Recorded[plug.Key("a")] == "" || !slices.Equal(got.Sources, []string{"feed"}) {
 		t.Fatalf("%+v", got)
 	}
 	r.record(r.candidate("b", object{"infoHash": "ABC"}))

@@ -16,12 +16,15 @@ import (
 // Limits of the data for a plugin.
 const (
 	mostTracked = 10_000
-	mostLatest  = 2000     // releases of its source, and torrents of all sources
-	maxLatest   = 1 << 20  // bytes of the releases' ids
+	mostLatest  = 2000     // torrents of all sources
 	maxTorrents = 1 << 19  // bytes of the torrents' names
 	mostNeeded  = 50       // services whose ids it requires
 	maxAliases  = 64 << 10 // bytes of JSON per series, for its titles
 )
+
+// recordedSQL selects the releases of a source, with plug.Key of their ids.
+const recordedSQL = `select id, left(encode(sha256(convert_to(external_release_id, 'UTF8')), 'base64'), 16) as key from release
+	where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2`
 
 // announcing is the part of a manifest about releases.
 type announcing struct {
@@ -76,12 +79,12 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 	var b pgx.Batch
 	var all []told
 	var latest []struct {
-		ID       uuid.UUID `db:"id"`
-		External string    `db:"external_release_id"`
+		ID  uuid.UUID `db:"id"`
+		Key string    `db:"key"`
 	}
 	db.All(&b, &all, trackedSQL,
 		append([]uuid.UUID{}, p.LibraryIDs...), p.ResumeAfter, need.RequiresAliases, append([]string{}, need.RequiresExternalIDs...), p.CoveredAt, mostTracked+1, plug.MaxTracked)
-	db.All(&b, &latest, "select id, external_release_id from release where tenant_id = app.tenant() and source_id = $1 order by created_at desc, id desc limit $2", p.ID, mostLatest)
+	db.All(&b, &latest, recordedSQL, p.ID, mostKept)
 	db.Value(&b, &p.asOf, "select now()")
 	var torrents []struct {
 		ID     uuid.UUID `db:"id"`
@@ -114,14 +117,11 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		out.Tracked = append(out.Tracked, t)
 	}
 	out.ETag = p.etag()
-	left := maxLatest
 	for _, r := range latest {
-		if !fits(&left, r.External) {
-			break
-		}
-		out.Recorded[r.External] = r.ID.String()
+		out.Recorded[r.Key] = r.ID.String()
 	}
-	left = maxTorrents
+	p.recorded = out.Recorded
+	left := maxTorrents
 	for _, r := range torrents {
 		torrent := plug.Torrent(r.Series, r.Info)
 		if !fits(&left, torrent) {
@@ -185,8 +185,9 @@ func namedIn(raw []json.RawMessage) []Named {
 	return out
 }
 
-// candidates returns the usable releases of a poll in their stored form, and the number of all.
-func (r *Result) candidates(now time.Time) (all []*candidate, total int) {
+// candidates returns the usable releases of a poll in their stored form, and the numbers of all and of those in known,
+// which count for no limit.
+func (r *Result) candidates(now time.Time, known map[string]string) (all []*candidate, total, there int) {
 	seen := map[string]bool{}
 	for _, c := range r.recorded {
 		if out := read(c.Candidate, now); out != nil && !seen[out.External] {
@@ -197,16 +198,20 @@ func (r *Result) candidates(now time.Time) (all []*candidate, total int) {
 		}
 	}
 	total = len(r.recorded)
-	for _, raw := range r.Candidates[:min(len(r.Candidates), mostCandidates)] {
+	most := len(all) + mostCandidates
+	for _, raw := range r.Candidates {
 		out := read(raw, now)
-		if out != nil && seen[out.External] { // also recorded during the request
+		switch {
+		case out == nil:
+		case seen[out.External]: // also recorded during the request
 			continue
-		}
-		if out != nil {
+		case known[plug.Key(out.External)] != "":
+			there++
+		case len(all) < most:
 			all = append(all, out)
 		}
 		total++
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int { return a.Observed.Compare(b.Observed) })
-	return all, total + max(len(r.Candidates)-mostCandidates, 0)
+	return all, total, there
 }

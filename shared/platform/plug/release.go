@@ -1,6 +1,8 @@
 package plug
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -24,10 +26,16 @@ type Releases struct {
 	Source  string    `json:"source,omitempty"` // the polled source; empty if none
 	ETag    *string   `json:"etag,omitempty"`   // of the source
 	Tracked []Tracked `json:"tracked,omitempty"`
-	// Ids of releases that the source announced, by the source's own id.
+	// Ids of releases that the source announced, by Key of the source's own id.
 	Recorded map[string]string `json:"recorded,omitempty"`
 	Torrents map[string]string `json:"torrents,omitempty"` // ids of releases that any source announced, by TorrentOf
 	Sources  []string          `json:"sources,omitempty"`  // sources that the plugin has named
+}
+
+// Key returns the key of a source's id of a release. It is short, because a source may have many releases.
+func Key(external string) string {
+	sum := sha256.Sum256([]byte(external))
+	return base64.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
 // TorrentOf returns the key of a release's torrent within its series, or "" without a torrent.

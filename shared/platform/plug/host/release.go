@@ -106,7 +106,8 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	if len(in.Candidate) == 0 || json.Unmarshal(in.Candidate, &of) != nil || of.ExternalReleaseID == "" {
 		return nil, refuse("candidate must be an object with an externalReleaseId")
 	}
-	for _, there := range []string{known.Recorded[of.ExternalReleaseID], known.Torrents[plug.TorrentOf(in.Candidate)]} {
+	key := plug.Key(of.ExternalReleaseID)
+	for _, there := range []string{known.Recorded[key], known.Torrents[plug.TorrentOf(in.Candidate)]} {
 		if there != "" {
 			return map[string]any{"ledgerId": there, "deduped": true}, nil
 		}
@@ -124,7 +125,7 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	if known.Recorded == nil {
 		known.Recorded = map[string]string{}
 	}
-	known.Recorded[of.ExternalReleaseID] = id
+	known.Recorded[key] = id
 	return map[string]any{"ledgerId": id, "deduped": false}, nil
 }
 

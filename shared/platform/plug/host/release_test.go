@@ -50,7 +50,7 @@ func TestWhatIsKnownOfReleases(t *testing.T) {
 		return in(map[string]any{"candidate": map[string]any{"externalReleaseId": external}})
 	}
 	etag := "old"
-	known := &plug.Releases{Source: "s", ETag: &etag, Tracked: []plug.Tracked{{SeriesID: "1", Aliases: []string{"x"}}, {SeriesID: "2"}, {SeriesID: "3"}}, Recorded: map[string]string{"r": "7"}, Sources: []string{"a", "b"}}
+	known := &plug.Releases{Source: "s", ETag: &etag, Tracked: []plug.Tracked{{SeriesID: "1", Aliases: []string{"x"}}, {SeriesID: "2"}, {SeriesID: "3"}}, Recorded: map[string]string{plug.Key("r"): "7"}, Sources: []string{"a", "b"}}
 	told, said := ask(announcing, known, asks{
 		call("releases/list_tracked", in(map[string]any{"limit": 2})), call("releases/list_tracked", in(map[string]any{"offset": 2})), call("releases/list_tracked", in(map[string]any{"limit": 1001})),
 		call("releases/count_tracked", nil), call("releases/count_tracked", map[string]any{"sourceId": "other"}), call("releases/source_state/get", in(nil)),
