@@ -47,7 +47,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 		return nil, err
 	}
 	if err := p.plugin().usable(); err != nil {
-		return nil, r.pollFailed(ctx, source, nil, err)
+		return nil, r.pollFailed(ctx, source, &release.Result{}, err)
 	}
 	var result release.Result
 	asking, cancel := patience(ctx)
@@ -65,22 +65,24 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	if err := r.note(ctx, p, a); err != nil {
 		return nil, err
 	}
-	switch {
-	case again:
+	if again {
 		return nil, task.Later(at, wait)
-	case err != nil:
-		return nil, r.pollFailed(ctx, source, p.said, err)
+	}
+	if err != nil {
+		result = release.Result{TimedOut: a.fault.Code == plug.TimedOut}
 	}
 	result.Take(p.said)
+	if err != nil {
+		return nil, r.pollFailed(ctx, source, &result, err)
+	}
 	return source.Record(ctx, r.Database, r.Publish, &result)
 }
 
-// pollFailed records why a poll failed, and what the plugin sent before. The returned error fails the task for good.
-func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, said *plug.Changes, why error) error {
+// pollFailed records why a poll failed, and the result of what the plugin sent before. The returned error fails the task for good.
+func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, result *release.Result, why error) error {
 	message := fault.From(why).Message
-	result := release.Result{Failed: &message}
-	result.Take(said)
-	if _, err := source.Record(ctx, r.Database, r.Publish, &result); err != nil {
+	result.Failed = &message
+	if _, err := source.Record(ctx, r.Database, r.Publish, result); err != nil {
 		return err
 	}
 	return fault.New(fault.Conflict, "%s", message)

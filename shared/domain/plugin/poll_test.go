@@ -125,6 +125,16 @@ func TestPolls(t *testing.T) {
 	if got, err = poll(object{"result": object{"notModified": true}}, ""); err != nil || r.text("select coalesce(last_error, '') || last_summary from release_source where id = $1", source) != "Nothing new" {
 		t.Errorf("%v, %v", got, err)
 	}
+	// After a time-out, the next poll begins after the last series that it has reached, with a new release or a known one.
+	c.Do("PATCH", admin+"/"+id, object{"requestTimeoutSeconds": 3}).Want(200)
+	if _, err = poll(object{"calls": []object{call("record", object{"candidate": candidate("1", 0.9)})}, "hangs": true}, ""); !errors.As(err, &f) || !strings.Contains(f.Message, "in time") ||
+		r.text("select resume_after from release_source where id = $1", source) != series.String() {
+		t.Errorf("%v", err)
+	}
+	c.Do("PATCH", admin+"/"+id, object{"requestTimeoutSeconds": nil}).Want(200)
+	if _, err = poll(object{}, ""); err != nil || r.text("select coalesce(resume_after::text, etag) from release_source where id = $1", source) != etag {
+		t.Errorf("%v", err)
+	}
 	// An overloaded database is no failure of the plugin: the task is retried.
 	slow, err := db.Open(db.Config{URL: r.DB.AppURL, MaxConns: 2, Timeout: 500 * time.Millisecond})
 	if err != nil {

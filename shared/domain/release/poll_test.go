@@ -34,6 +34,14 @@ func (r *rig) end(p *release.Poll, in *release.Result) *release.Outcome {
 	return out
 }
 
+// fill adds so many series, and tracks all.
+func (r *rig) fill(n int) {
+	r.t.Helper()
+	r.DB.Exec(r.t, `insert into series (tenant_id, id, library_id, path, name, title, title_sort, search_title)
+		select $1, gen_random_uuid(), $2, n, n, n, n, n from (select n::text from generate_series(1, $3) n) x`, r.One, r.library, n)
+	r.DB.Exec(r.t, "insert into series_tracking (tenant_id, series_id, tracked) select tenant_id, id, true from series")
+}
+
 // A plugin that sends all that its source has ever announced still gets new releases in.
 func TestReleasesOfLongAgoAreKnown(t *testing.T) {
 	t.Parallel()
@@ -57,5 +65,42 @@ func TestReleasesOfLongAgoAreKnown(t *testing.T) {
 	}
 	if out := r.end(p, &release.Result{Candidates: append(all, r.candidate("new", nil))}); *out != (release.Outcome{Candidates: 1101, Announced: 1, Known: 1100}) {
 		t.Errorf("%+v", out)
+	}
+}
+
+// After a poll that exceeds its time limit, the next one begins where the plugin was.
+func TestPollsThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.fill(9)
+	why := "not in time"
+	stop := func(p *release.Poll, reached string) {
+		in := &release.Result{Failed: &why, TimedOut: true}
+		in.Take(&plug.Changes{Releases: &plug.ReleaseChanges{Reached: reached}})
+		r.end(p, in)
+	}
+	p, known := r.begin()
+	stop(p, known.Tracked[3].SeriesID)
+	p, rest := r.begin()
+	if len(known.Tracked) != 10 || len(rest.Tracked) != 6 || rest.Tracked[0].SeriesID != known.Tracked[4].SeriesID {
+		t.Fatalf("after 4 of %d series follow %d", len(known.Tracked), len(rest.Tracked))
+	}
+	r.end(p, &release.Result{Failed: &why}) // it was not asked
+	if p, rest = r.begin(); len(rest.Tracked) != 6 {
+		t.Errorf("%d series after another failure", len(rest.Tracked))
+	}
+	stop(p, rest.Tracked[1].SeriesID)
+	if p, rest = r.begin(); len(rest.Tracked) != 4 {
+		t.Errorf("%d series after the second time", len(rest.Tracked))
+	}
+	stop(p, "")
+	if p, rest = r.begin(); len(rest.Tracked) != 10 {
+		t.Errorf("%d series, though it reached none", len(rest.Tracked))
+	}
+	stop(p, known.Tracked[8].SeriesID)
+	p, _ = r.begin()
+	r.end(p, &release.Result{})
+	if got := r.value("select concat_ws(' ', covered_at is not null, resume_after) from release_source"); got != "t" {
+		t.Errorf("after the last: %s", got)
 	}
 }

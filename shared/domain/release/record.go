@@ -111,9 +111,11 @@ type Result struct {
 	NotModified    bool              `json:"notModified"`
 	UpstreamStatus *float64          `json:"upstreamStatus"`
 	Failed         *string           `json:"-"` // why the plugin did not respond
+	TimedOut       bool              `json:"-"` // it was stopped because it did not respond in time
 
 	recorded []plug.Recorded   // releases announced during the request
 	sources  []json.RawMessage // sources named during the request; nil: none
+	reached  *uuid.UUID        // the last series of which a release was announced during the request
 }
 
 // Outcome is the result of a poll.
@@ -384,16 +386,21 @@ func (r *Result) failure() *string {
 
 // note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the
 // limit. The plugin's data for the next poll is stored unless the source was reset meanwhile. The last of several polls
-// covers all series as of the moment at which the first asked which are due: others may be due since.
+// covers all series as of the moment at which the first asked which are due: others may be due since. If the plugin
+// was stopped, the next poll begins after the last series that it has reached, or with the first if it reached none.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
+	moves, next := failure == nil, p.resume
+	if in.TimedOut {
+		moves, next = true, in.reached
+	}
 	_, err := tx.Exec(ctx, `update release_source set last_polled_at = now(), last_summary = $2, last_error = $3,
 		last_error_at = case when $3::text is null then last_error_at else now() end,
 		covered_at = case when $3::text is null and $4::uuid is null and resume_after is not distinct from $8 then coalesce(round_at, $9, now()) else covered_at end,
-		round_at = case when $3::text is not null or resume_after is distinct from $8 then round_at when $4::uuid is not null then coalesce(round_at, $9, now()) end,
-		resume_after = case when $3::text is null and resume_after is not distinct from $8 then $4 else resume_after end,
+		round_at = case when not $10 or resume_after is distinct from $8 then round_at when $4::uuid is not null then coalesce(round_at, $9, now()) end,
+		resume_after = case when $10 and resume_after is not distinct from $8 then $4 else resume_after end,
 		etag = case when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
-		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, p.resume, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter, p.asOf)
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, next, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter, p.asOf, moves)
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}

@@ -634,7 +634,8 @@ func TestWhatAPluginIsTold(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	r.record(r.candidate("b", object{"infoHash": "ABC"}))
-	if all := known().Torrents; len(all) != 1 || all[plug.TorrentOf(r.candidate("c", object{"infoHash": "abc"}))] != r.value("select id::text from release where info = 'abc'") {
+	_, torrent := plug.TorrentOf(r.candidate("c", object{"infoHash": "abc"}))
+	if all := known().Torrents; len(all) != 1 || all[torrent] != r.value("select id::text from release where info = 'abc'") {
 		t.Errorf("torrents: %v", all)
 	}
 	r.DB.Exec(t, `with gone as (insert into release_source (tenant_id, id, name, display_name, kind) values ($1, gen_random_uuid(), 'gone', 'Gone', 'api-feed') returning id)

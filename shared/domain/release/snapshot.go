@@ -161,6 +161,9 @@ func (r *Result) Take(said *plug.Changes) {
 		r.ETag = said.Releases.ETag
 	}
 	r.sources = said.Releases.Sources
+	if id, err := uuid.Parse(said.Releases.Reached); err == nil {
+		r.reached = &id
+	}
 }
 
 // Sources returns the sources that a plugin has named during a request; nil if there are none.

@@ -38,22 +38,21 @@ func Key(external string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])[:16]
 }
 
-// TorrentOf returns the key of a release's torrent within its series, or "" without a torrent.
-func TorrentOf(candidate json.RawMessage) string {
+// TorrentOf returns the series of a release, and the key of its torrent within that; "" without a torrent.
+func TorrentOf(candidate json.RawMessage) (series uuid.UUID, torrent string) {
 	var c struct {
 		Match    map[string]json.RawMessage `json:"seriesMatch"`
 		InfoHash string
 	}
 	if json.Unmarshal(candidate, &c) != nil {
-		return ""
+		return series, ""
 	}
 	for name, v := range c.Match {
-		var series uuid.UUID
 		if strings.HasSuffix(strings.ToLower(name), "seriesid") && json.Unmarshal(v, &series) == nil {
-			return Torrent(series, c.InfoHash)
+			return series, Torrent(series, c.InfoHash)
 		}
 	}
-	return ""
+	return uuid.Nil, ""
 }
 
 // Torrent returns the same key for a series and an info hash.
@@ -77,7 +76,8 @@ type Tracked struct {
 type ReleaseChanges struct {
 	Recorded []Recorded        `json:"recorded,omitempty"`
 	ETag     *string           `json:"etag,omitempty"`
-	Sources  []json.RawMessage `json:"sources"` // replace the existing ones; nil: it has named none
+	Reached  string            `json:"reached,omitempty"` // the last series, in the order of Tracked, with a release in record
+	Sources  []json.RawMessage `json:"sources"`           // replace the existing ones; nil: it has named none
 }
 
 // Recorded is an announced release with its new id.

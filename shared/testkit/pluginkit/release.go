@@ -15,6 +15,7 @@ type releasing struct {
 	}
 	Result json.RawMessage // of a poll; {} by default
 	Fails  string          // responds with this error instead
+	Hangs  bool            // does not respond
 }
 
 func (p *plugin) releasing() releasing {
@@ -54,6 +55,10 @@ func (p *plugin) poll(params json.RawMessage) (any, *failure) {
 		answers = append(answers, p.ask(call.Method, json.RawMessage(bytes.ReplaceAll(call.Params, []byte("$source"), []byte(in.SourceID)))))
 	}
 	switch {
+	case c.Hangs:
+		for p.in.Scan() { // until it is stopped
+			continue
+		}
 	case c.Fails != "":
 		return nil, &failure{Code: -32004, Message: c.Fails}
 	case c.Result != nil:

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -107,7 +108,9 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 		return nil, refuse("candidate must be an object with an externalReleaseId")
 	}
 	key := plug.Key(of.ExternalReleaseID)
-	for _, there := range []string{known.Recorded[key], known.Torrents[plug.TorrentOf(in.Candidate)]} {
+	series, torrent := plug.TorrentOf(in.Candidate)
+	d.reach(known, series.String())
+	for _, there := range []string{known.Recorded[key], known.Torrents[torrent]} {
 		if there != "" {
 			return map[string]any{"ledgerId": there, "deduped": true}, nil
 		}
@@ -127,6 +130,14 @@ func (d *desk) record(params json.RawMessage) (any, *rpcError) {
 	}
 	known.Recorded[key] = id
 	return map[string]any{"ledgerId": id, "deduped": false}, nil
+}
+
+// reach notes how far the plugin has come in the series that it was sent, which are in the order of their ids.
+func (d *desk) reach(known *plug.Releases, series string) {
+	_, sent := slices.BinarySearchFunc(known.Tracked, series, func(t plug.Tracked, id string) int { return strings.Compare(t.SeriesID, id) })
+	if sent {
+		d.released().Reached = max(d.released().Reached, series)
+	}
 }
 
 // progress is accepted and ignored: the answer comes soon enough.

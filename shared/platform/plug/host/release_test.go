@@ -72,9 +72,9 @@ func TestWhatIsKnownOfReleases(t *testing.T) {
 		return in(map[string]any{"candidate": map[string]any{"externalReleaseId": external, "infoHash": info, "seriesMatch": map[string]any{"codexSeriesId": series, "confidence": 1}}})
 	}
 	const one, two = "0198c0de-0000-7000-8000-000000000001", "0198c0de-0000-7000-8000-000000000002"
-	told, said = ask(announcing, &plug.Releases{Source: "s", Torrents: map[string]string{one + "/abc": "8"}}, asks{call("releases/record", torrent("a", one, " ABC")),
+	told, said = ask(announcing, &plug.Releases{Source: "s", Tracked: []plug.Tracked{{SeriesID: one}}, Torrents: map[string]string{one + "/abc": "8"}}, asks{call("releases/record", torrent("a", one, " ABC")),
 		call("releases/record", torrent("b", two, "abc")), call("releases/record", torrent("c", one, ""))})
-	if !strings.Contains(told[0], `{"deduped":true,"ledgerId":"8"}`) || len(said.Recorded) != 2 || !strings.Contains(told[1], `"deduped":false,"ledgerId":"`+said.Recorded[0].ID) ||
+	if !strings.Contains(told[0], `{"deduped":true,"ledgerId":"8"}`) || len(said.Recorded) != 2 || said.Reached != one || !strings.Contains(told[1], `"deduped":false,"ledgerId":"`+said.Recorded[0].ID) ||
 		!strings.Contains(told[2], `"deduped":false,"ledgerId":"`+said.Recorded[1].ID) {
 		t.Errorf("%v, %+v", told, said)
 	}
