@@ -104,3 +104,38 @@ func TestPollsThatTakeTooLong(t *testing.T) {
 		t.Errorf("after the last: %s", got)
 	}
 }
+
+// An ETag of a poll without a series must not hide the feed from it.
+func TestETagsOfPollsWithoutASeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "maintainer")
+	r.fill(2)
+	later := "update release_source set covered_at = now() - interval '1 minute', etag = 'old'"
+	r.DB.Exec(t, later)
+	r.DB.Exec(t, "update series_tracking set created_at = now() - interval '1 hour', updated_at = now() - interval '1 hour'")
+	check := func(what string, series int, sent bool) {
+		t.Helper()
+		p, known := r.begin()
+		if _, in := p.Params()["etag"]; len(known.Tracked) != series || in != sent || (known.ETag != nil) != sent {
+			t.Errorf("%s: %d series, ETag sent: %v", what, len(known.Tracked), in)
+		}
+		fresh := "fresh"
+		r.end(p, &release.Result{ETag: &fresh, Candidates: []json.RawMessage{r.candidate(what, nil)}})
+		if got := r.value("select etag from release_source"); got != "fresh" {
+			t.Errorf("%s: the ETag is %s", what, got)
+		}
+	}
+	check("all as before", 3, true)
+	check("after a new release", 3, true)
+	r.DB.Exec(t, "update series_tracking set poll_interval = 31536000 where series_id = $1", r.series)
+	check("one is not due", 2, true)
+	r.DB.Exec(t, "update release_source set covered_at = now() - interval '2 years'")
+	r.DB.Exec(t, "update series_tracking set created_at = now() - interval '3 years', updated_at = now() - interval '3 years'")
+	check("it is due", 3, false)
+	c.Do("PATCH", r.path("/tracking"), object{"tracked": false}).Want(200)
+	check("it is not tracked", 2, true)
+	c.Do("PATCH", r.path("/tracking"), object{"tracked": true}).Want(200)
+	check("it is tracked again", 3, false)
+	check("it is not due again", 2, true)
+}

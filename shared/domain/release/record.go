@@ -44,6 +44,7 @@ type Poll struct {
 	ResumeAfter *uuid.UUID        `db:"resume_after"` // the last series of the poll before, if this one sends the rest
 	resume      *uuid.UUID        // the last series sent to the plugin, if there are more
 	asOf        *time.Time        // when these were due, by the database's clock
+	unseen      bool              // a series in this poll may not have been in the one that stored the ETag
 	recorded    map[string]string // releases of the source, as the plugin knows them
 
 	languages, notifyIn, notifyBy []string // from the settings
@@ -95,10 +96,10 @@ func (p *Poll) Params() map[string]any {
 // partial reports whether the plugin gets only some of the series that are due.
 func (p *Poll) partial() bool { return p.ResumeAfter != nil || p.resume != nil }
 
-// etag returns the ETag for the plugin: none in a partial poll, because that of other series would hide the feed from
-// these.
+// etag returns the ETag for the plugin: none if it may be that of a poll without some of these series, because it would
+// hide the feed from these.
 func (p *Poll) etag() *string {
-	if p.partial() {
+	if p.partial() || p.unseen {
 		return nil
 	}
 	return p.ETag
@@ -342,7 +343,7 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 	return told, advance(ctx, tx, latest)
 }
 
-// advance increases the latest known volumes and chapters of series.
+// advance increases the latest known volumes and chapters of series. They stay updated as of the last change by people.
 func advance(ctx context.Context, tx pgx.Tx, latest map[uuid.UUID]*subject) error {
 	var ids []uuid.UUID
 	var volumes, chapters []float64
@@ -350,7 +351,7 @@ func advance(ctx context.Context, tx pgx.Tx, latest map[uuid.UUID]*subject) erro
 		ids, volumes, chapters = append(ids, id), append(volumes, s.Volume), append(chapters, s.Chapter)
 	}
 	_, err := tx.Exec(ctx, `update series_tracking t set latest_volume = greatest(t.latest_volume, nullif(u.volume, -1)),
-		  latest_chapter = greatest(t.latest_chapter, nullif(u.chapter, -1)), updated_at = now()
+		  latest_chapter = greatest(t.latest_chapter, nullif(u.chapter, -1))
 		from unnest($1::uuid[], $2::double precision[], $3::double precision[]) as u(id, volume, chapter)
 		where t.tenant_id = app.tenant() and t.series_id = u.id
 		  and (u.volume > coalesce(t.latest_volume, -1) or u.chapter > coalesce(t.latest_chapter, -1))`, ids, volumes, chapters)

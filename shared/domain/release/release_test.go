@@ -675,6 +675,7 @@ func TestWhatAPluginIsTold(t *testing.T) {
 	r.DB.Exec(t, "delete from release where external_release_id <> 'a'")
 	r.DB.Exec(t, `update plugin set manifest = '{"capabilities":{"releaseSource":true}}'`)
 	// A series with a daily interval is not sent again on the same day.
+	r.DB.Exec(t, "update series_tracking set updated_at = now() - interval '3 days'")
 	r.DB.Exec(t, "update series_tracking set poll_interval = 86400 where series_id = $1", r.series)
 	for at, want := range map[string]int{"date_trunc('day', now(), 'UTC')": 1, "date_trunc('day', now(), 'UTC') - interval '1 second'": 2} {
 		r.DB.Exec(t, "update release_source set covered_at = "+at)

@@ -46,24 +46,26 @@ type told struct {
 	External map[string]string `db:"external"`
 	Chapter  *float64          `db:"chapter"`
 	Volume   *float64          `db:"volume"`
-	Of       int64             `db:"of"` // number of series to send
+	Unseen   bool              `db:"unseen"` // it may not have been in the poll that stored the ETag
+	Of       int64             `db:"of"`     // number of series to send
 }
 
 // trackedSQL selects the series after $2 to send to a plugin, and their number ($6 at most): the first with $7 bytes,
 // and one more. Their data is looked up only for these. Of several ids of a service, the last one of jsonb_object_agg
 // stays: that under the bare name, else that of the plugin.
-const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.of from (
+const trackedSQL = `select x.id, x.chapter, x.volume, x.aliases, x.external, x.unseen, x.of from (
 	  select y.*, sum(y.size) over (order by y.id) - y.size as before from (
 	    select z.*, coalesce(octet_length(array_to_string(z.aliases, '')), 0) + coalesce(octet_length(z.external::text), 0) as size from (
-	      select s.id, s.of, greatest(s.latest_chapter, o.chapter)::double precision as chapter, greatest(s.latest_volume, o.volume)::double precision as volume,
+	      select s.id, s.of, s.unseen, greatest(s.latest_chapter, o.chapter)::double precision as chapter, greatest(s.latest_volume, o.volume)::double precision as volume,
 	        case when $3 then array(select a.alias from series_alias a where a.tenant_id = app.tenant() and a.series_id = s.id
 	          union select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id union select s.title order by 1 limit 300) end as aliases,
 	        (select jsonb_object_agg(n.name, e.external_id order by e.source = n.name, e.source <> 'api:' || n.name) from unnest($4::text[]) n(name) join external_id e on e.tenant_id = app.tenant() and e.series_id = s.id
 	          and e.source in (n.name, 'plugin:' || n.name, 'api:' || n.name)) as external
-	      from (select s.id, s.title, t.latest_chapter, t.latest_volume, least(count(*) over (), $6) as of
+	      from (select s.id, s.title, t.latest_chapter, t.latest_volume, least(count(*) over (), $6) as of,
+	          t.poll_interval is not null or coalesce(t.updated_at > $5, false) as unseen
 	          from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
 	          where t.tenant_id = app.tenant() and t.tracked and ($2::uuid is null or t.series_id > $2) and ($1::uuid[] = '{}' or s.library_id = any($1))
-	            and (t.poll_interval is null or $5::timestamptz is null
+	            and (t.poll_interval is null or $5::timestamptz is null or t.updated_at > $5
 	              or floor(extract(epoch from now()) / t.poll_interval) > floor(extract(epoch from $5::timestamptz) / t.poll_interval))
 	          order by t.series_id limit $6) s
 	      cross join lateral (select max(b.volume) as volume, max(b.chapter) as chapter from book b
@@ -98,7 +100,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 		return nil, err
 	}
 	size := 0
-	p.resume = nil
+	p.resume, p.unseen = nil, false
 	if n := len(all); n > 0 && int64(n) < all[0].Of {
 		p.resume = &all[n-1].ID
 	}
@@ -115,6 +117,7 @@ func (p *Poll) Known(ctx context.Context, d *db.DB) (*plug.Known, error) {
 			break
 		}
 		out.Tracked = append(out.Tracked, t)
+		p.unseen = p.unseen || s.Unseen
 	}
 	out.ETag = p.etag()
 	for _, r := range latest {
