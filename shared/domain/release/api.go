@@ -93,8 +93,7 @@ func (s *service) trackingRoutes(a *httpapi.API) {
 	} {
 		httpapi.Register(a, operation("POST", "/series/bulk/"+c.path+"-for-releases", c.id, c.summary, auth.SeriesWrite),
 			func(ctx context.Context, in *struct{ Body SeveralSeries }) (*task.Started, error) {
-				return task.Start(ctx, s.database, s.added, task.Spec{Type: task.TrackSeries, Params: map[string]any{"tracked": c.tracked},
-					DedupeKey: task.TrackSeries + ":" + c.path + ":"}, task.OfSeveralSeries(in.Body.SeriesIDs), c.message)
+				return task.Start(ctx, s.database, s.added, task.Spec{Type: task.TrackSeries, Params: map[string]any{"tracked": c.tracked}}, task.OfSeveralSeries(in.Body.SeriesIDs), c.message)
 			})
 	}
 	httpapi.Register(a, operation("GET", "/series/{id}/aliases", "listAliases", "List the aliases under which releases of a series are announced", auth.SeriesRead),

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/release"
+	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
@@ -138,4 +141,33 @@ func TestETagsOfPollsWithoutASeries(t *testing.T) {
 	c.Do("PATCH", r.path("/tracking"), object{"tracked": true}).Want(200)
 	check("it is tracked again", 3, false)
 	check("it is not due again", 2, true)
+}
+
+// The last request to track or untrack a series counts, in whatever order the tasks run.
+func TestTheLastRequestToTrackCounts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "maintainer")
+	tracker := &release.Tracker{Database: r.DB.App, Publish: r.publish}
+	ids, seen := []string{}, map[string]bool{}
+	for _, path := range []string{"track", "untrack", "track"} {
+		id := c.Do("POST", base+"/series/bulk/"+path+"-for-releases", object{"seriesIds": []string{r.series.String()}}).Want(200).Map()["taskId"].(string)
+		ids, seen[id] = append(ids, id), true
+	}
+	run := func(id string) {
+		h := task.Held{Tenant: r.One, ID: uuid.MustParse(id), Params: json.RawMessage(r.value("select params from task where id = $1", id))}
+		if _, err := tracker.Track(r.In(r.One), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, i := range []int{0, 2, 1} {
+		run(ids[i])
+	}
+	if got := r.value("select tracked from series_tracking"); len(seen) != 3 || got != "true" {
+		t.Errorf("%d tasks, tracked: %q", len(seen), got)
+	}
+	r.DB.Exec(t, "update task set status = 'cancelled', completed_at = now() where id = $1", ids[2])
+	if run(ids[1]); r.value("select tracked from series_tracking") != "false" {
+		t.Error("a request that was cancelled counts")
+	}
 }
