@@ -8,7 +8,8 @@
 //   - It is announced if it is newer than what exists and what was known, in a tracked language. Otherwise it is
 //     ignored, which people can see and change. Releases below the confidence threshold, or for series that are not
 //     tracked, are not stored.
-//   - The latest known volume and chapter only increase.
+//   - The latest known volume and chapter increase with what is announced. Only a reset of a source takes back what it
+//     has announced.
 //   - Package plugin asks the plugin, and passes its response to Record.
 //
 // Tables: series_tracking, series_alias, release_source, release; reads series, book, library, alternate_title,

@@ -143,6 +143,54 @@ func TestETagsOfPollsWithoutASeries(t *testing.T) {
 	check("it is not due again", 2, true)
 }
 
+// What a source announced before a reset is announced again, unless another source announced it, too.
+func TestReleasesAfterAReset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, r.series)
+	first, second := r.source, uuid.New()
+	r.DB.Exec(t, "insert into release_source (tenant_id, id, plugin_id, name, display_name, kind) values ($1, $2, $3, 'second', 'Second', 'api-feed')", r.One, second, r.plugin)
+	latest := func() string {
+		return r.value("select concat_ws(' ', latest_volume, latest_chapter) from series_tracking")
+	}
+	all := []json.RawMessage{r.candidate("a", object{"volumes": upTo(9)}), r.candidate("b", object{"chapters": upTo(90)}), r.candidate("c", object{"volumes": upTo(99), "language": "ja"})}
+	r.source = second
+	r.record(r.candidate("d", object{"volumes": upTo(7)}), r.candidate("e", object{"volumes": upTo(50), "language": "ja"}))
+	r.source = first
+	if out := r.record(all...); out.Announced != 2 || latest() != "9 90" {
+		t.Fatalf("%+v, %s", out, latest())
+	}
+	c.Do("POST", base+"/release-sources/"+first.String()+"/reset", nil).Want(200)
+	if got := latest(); got != "7" {
+		t.Errorf("after a reset: %q", got)
+	}
+	if out := r.record(all...); out.Announced != 2 {
+		t.Errorf("%+v", out)
+	}
+	r.DB.Exec(t, "update series_tracking set latest_volume = 12")
+	c.Do("POST", base+"/release-sources/reset-all", nil).Want(200)
+	if got := latest(); got != "12" {
+		t.Errorf("after a reset of all: %q", got)
+	}
+	if out := r.record(all...); out.Announced != 1 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// A reset locks the tracking of series before releases, like a poll of another source.
+func TestResetWhileAnotherSourceIsPolled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked) values ($1, $2, true)", r.One, r.series)
+	r.record(r.candidate("a", nil))
+	r.DB.LockedInOrder(t, "select from series_tracking for no key update", "update release set info = 'x'", func() error {
+		c.Do("POST", base+"/release-sources/"+r.source.String()+"/reset", nil).Want(200)
+		return nil
+	})
+}
+
 // The last request to track or untrack a series counts, in whatever order the tasks run.
 func TestTheLastRequestToTrackCounts(t *testing.T) {
 	t.Parallel()

@@ -111,8 +111,33 @@ func (b *SourceBody) change(ctx context.Context, d *db.DB, id uuid.UUID) (*Sourc
 const forgetting = "etag = null, last_polled_at = null, last_error = null, last_error_at = null, last_summary = null, " +
 	"covered_at = null, round_at = null, resume_after = null, updated_at = now()"
 
-// reset deletes the releases of a source, and its polling state; nil resets all sources. It returns the numbers, and
-// the series that had releases.
+// lockTracking locks the series with releases of source $1 and their tracking rows, in the order of a poll.
+const lockTracking = `select from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id
+	where t.tenant_id = app.tenant() and t.series_id in (select r.series_id from release r
+	  where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and ` + there + `)
+	order by t.series_id for key share of s for no key update of t`
+
+// end is SQL for the last volume or chapter of a release r.
+func end(of string) string {
+	return "(select max((x ->> 'end')::double precision) from jsonb_array_elements(r." + of + ") x)"
+}
+
+// resetSQL deletes the releases of source $1, and counts them per series. Latest known volumes and chapters that come
+// from these become those that other sources have announced.
+var resetSQL = `with gone as (
+	  delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and ` + there + `
+	  returning r.series_id, ` + end("volumes") + ` as volume, ` + end("chapters") + ` as chapter),
+	lost as (select series_id, count(*), array_agg(volume) as volumes, array_agg(chapter) as chapters from gone group by 1),
+	back as (
+	  update series_tracking t set latest_volume = case when t.latest_volume = any(l.volumes) then o.volume else t.latest_volume end,
+	    latest_chapter = case when t.latest_chapter = any(l.chapters) then o.chapter else t.latest_chapter end
+	  from lost l cross join lateral (select max(` + end("volumes") + `) as volume, max(` + end("chapters") + `) as chapter from release r
+	    where r.tenant_id = app.tenant() and r.series_id = l.series_id and r.source_id <> $1 and r.state <> '` + ignored + `' and ` + there + `) o
+	  where t.tenant_id = app.tenant() and t.series_id = l.series_id)
+	select s.id as series_id, s.library_id, l.count from lost l join series s on s.tenant_id = app.tenant() and s.id = l.series_id`
+
+// reset deletes the releases of a source, and its polling state; nil resets all sources. What they announced counts as
+// unknown. It returns the numbers, and the series that had releases.
 func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int64, of []place, err error) {
 	var b pgx.Batch
 	db.NoStatementTimeout(&b) // deleting thousands of releases takes long
@@ -121,10 +146,8 @@ func reset(ctx context.Context, d *db.DB, id *uuid.UUID) (sources, releases int6
 		place
 		Count int64 `db:"count"`
 	}
-	db.All(&b, &gone, `with gone as (
-		  delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and `+there+` returning r.series_id)
-		select s.id as series_id, s.library_id, g.count from (select series_id, count(*) from gone group by 1) g
-		join series s on s.tenant_id = app.tenant() and s.id = g.series_id`, id)
+	b.Queue(lockTracking, id)
+	db.All(&b, &gone, resetSQL, id)
 	db.Affected(&b, &sources, "update release_source set "+forgetting+" where tenant_id = app.tenant() and ($1::uuid is null or id = $1) and plugin_id is not null", id)
 	err = d.Run(ctx, &b)
 	if err == nil && sources == 0 && id != nil {
