@@ -219,3 +219,15 @@ func TestTheLastRequestToTrackCounts(t *testing.T) {
 		t.Error("a request that was cancelled counts")
 	}
 }
+
+// An ignored release does not keep others from being announced.
+func TestIgnoredReleasesAreNotKnown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked, track_volumes) values ($1, $2, true, false)", r.One, r.series)
+	r.record(r.candidate("a", object{"volumes": upTo(5)}))
+	r.DB.Exec(t, "update series_tracking set track_volumes = true")
+	if out := r.record(r.candidate("b", object{"volumes": upTo(5)})); out.Announced != 1 {
+		t.Errorf("%+v", out)
+	}
+}

@@ -323,19 +323,17 @@ func (p *Poll) insert(ctx context.Context, tx pgx.Tx, all []*candidate, out *Out
 	for _, id := range ids {
 		c := fresh[id]
 		s := about[c.SeriesID]
-		if s.speaks(c.Language, p.languages) {
-			if latest[s.ID] == nil {
-				latest[s.ID] = &subject{Chapter: -1, Volume: -1}
-			}
-			volume, _ := last(c.Volumes)
-			chapter, _ := last(c.Chapters)
-			latest[s.ID].Volume, latest[s.ID].Chapter = max(latest[s.ID].Volume, volume), max(latest[s.ID].Chapter, chapter)
-		}
 		if c.State != announced {
 			out.Ignored++
 			continue
 		}
 		out.Announced++
+		if latest[s.ID] == nil {
+			latest[s.ID] = &subject{Chapter: -1, Volume: -1}
+		}
+		volume, _ := last(c.Volumes)
+		chapter, _ := last(c.Chapters)
+		latest[s.ID].Volume, latest[s.ID].Chapter = max(latest[s.ID].Volume, volume), max(latest[s.ID].Chapter, chapter)
 		if len(told) < mostTold && among(c.Language, p.notifyIn) && (len(p.notifyBy) == 0 || slices.Contains(p.notifyBy, p.Plugin)) {
 			told = append(told, events.ReleaseAnnounced(c.event(p, s)))
 		}
