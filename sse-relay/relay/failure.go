@@ -38,19 +38,22 @@ func (f *failure) write(w http.ResponseWriter) int {
 		_, _ = w.Write(f.refusal.body) // the client may have left
 		return f.refusal.status
 	}
+	body := problem(f.code, f.message)
 	if f.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.retry))
+		body["retry_after"] = f.retry
 	}
-	if f.status == http.StatusTooManyRequests {
-		writeJSON(w, f.status, map[string]any{"error": f.code, "message": f.message, "retry_after": f.retry})
-		return f.status
-	}
-	writeError(w, f.status, f.code, f.message)
+	writeJSON(w, f.status, body)
 	return f.status
 }
 
+// problem is the body of an error, as the API has it.
+func problem(code, message string) map[string]any {
+	return map[string]any{"error": code, "message": message, "details": nil}
+}
+
 func writeError(w http.ResponseWriter, status int, code, message string) {
-	writeJSON(w, status, map[string]any{"error": code, "message": message, "details": nil})
+	writeJSON(w, status, problem(code, message))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body map[string]any) {
