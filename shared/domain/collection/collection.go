@@ -119,8 +119,10 @@ func (c CollectionChanges) patch() (patch, error) {
 	if err := json.Unmarshal(p.condition, &tree); err != nil {
 		return p, err
 	}
-	if asksFor(tree, "incollection") {
-		return p, fault.Invalid("condition", "must not use inCollection: a collection cannot depend on collections")
+	for _, leaf := range []string{"inCollection", "collectionId"} {
+		if asksFor(tree, strings.ToLower(leaf)) {
+			return p, fault.Invalid("condition", "must not use %s: a collection cannot depend on collections", leaf)
+		}
 	}
 	if asksFor(tree, "sharingtag") {
 		return p, fault.Invalid("condition", "must not use sharingTag, because users must not see sharing tags")

@@ -367,7 +367,7 @@ func TestNames(t *testing.T) {
 		reader.Do("DELETE", at, nil).Want(403)
 		s.Key(t, me, auth.SeriesRead, auth.BooksRead).Do("GET", at, nil).Want(403)
 	}
-	for _, condition := range []string{`{"inCollection":{"operator":"isTrue"}}`, `{"anyOf":[{"allOf":[{"in_collection":{"operator":"isFalse"}}]}]}`, `{"nothing":{"operator":"is","value":"x"}}`, `{"title":"x"}`, `[]`, `{"anyOf":[` + strings.Repeat(`{"title":{"operator":"is","value":"`+strings.Repeat("x", 1000)+`"}},`, 63) +
+	for _, condition := range []string{`{"inCollection":{"operator":"isTrue"}}`, `{"anyOf":[{"collectionId":{"operator":"is","value":"` + uuid.NewString() + `"}}]}`, `{"anyOf":[{"allOf":[{"in_collection":{"operator":"isFalse"}}]}]}`, `{"nothing":{"operator":"is","value":"x"}}`, `{"title":"x"}`, `[]`, `{"anyOf":[` + strings.Repeat(`{"title":{"operator":"is","value":"`+strings.Repeat("x", 1000)+`"}},`, 63) +
 		`{"libraryId":{"operator":"in","values":["` + uuid.NewString() + strings.Repeat(`","`+uuid.NewString(), 499) + strings.Repeat(" ", 20_000) + `"]}}]}`} {
 		me.Do("POST", kinds[0].path, `{"name":"bad","condition":`+condition+`}`).Want(400)
 	}
