@@ -33,7 +33,8 @@ func addStreams(a *httpapi.API) {
 			Security:    []map[string][]string{{"bearer": {}}, {"apiKey": {}}, {"basic": {}}, {"session": {}}},
 			Extensions:  map[string]any{"x-permission": auth.LibrariesRead},
 			Parameters: []*huma.Param{{Name: "Last-Event-ID", In: "header", Description: "Id of the last event received: what came after it is sent first",
-				Schema: &huma.Schema{Type: "string", MaxLength: new(41)}}},
+				Schema: &huma.Schema{Type: "string", MaxLength: new(41)}},
+				{Name: "lastEventId", In: "query", Description: "The same, for clients that cannot set headers; the header counts if both are sent", Schema: &huma.Schema{Type: "string", MaxLength: new(41)}}},
 			Responses: map[string]*huma.Response{"200": text("Events until either side ends the connection", "text/event-stream")}})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,17 +15,24 @@ import (
 type document struct {
 	OpenAPI string `json:"openapi"`
 	Paths   map[string]map[string]struct {
-		ID         string                      `json:"operationId"`
-		Summary    string                      `json:"summary"`
-		Tags       []string                    `json:"tags"`
-		Permission string                      `json:"x-permission"`
-		Security   []map[string][]string       `json:"security"`
-		Responses  map[string]json.RawMessage  `json:"responses"`
-		Parameters []struct{ Name, In string } `json:"parameters"`
+		ID         string                     `json:"operationId"`
+		Summary    string                     `json:"summary"`
+		Tags       []string                   `json:"tags"`
+		Permission string                     `json:"x-permission"`
+		Security   []map[string][]string      `json:"security"`
+		Responses  map[string]json.RawMessage `json:"responses"`
+		Parameters []struct {
+			Name, In string
+			Required bool
+		} `json:"parameters"`
+		RequestBody struct {
+			Content map[string]any `json:"content"`
+		} `json:"requestBody"`
 	} `json:"paths"`
 	Components struct {
 		Schemas map[string]struct {
 			Properties map[string]any `json:"properties"`
+			Required   []string       `json:"required"`
 		} `json:"schemas"`
 	} `json:"components"`
 }
@@ -88,18 +96,94 @@ func TestEveryOperationIsDescribed(t *testing.T) {
 	}
 }
 
+func nullable(schema any) bool {
+	types, _ := schema.(map[string]any)["type"].([]any)
+	return slices.Contains(types, any("null"))
+}
+
+// Handlers refuse null for these members. None of them may be described as nullable.
+func TestNullIsRefused(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	for name, members := range map[string]string{
+		"AccountUserUpdate":         "username email password role isActive",
+		"ApikeyUpdate":              "name permissions isActive",
+		"CollectionChanges":         "name",
+		"CollectionReadListChanges": "name",
+		"PatchInputBody":            "title", // of a book
+		"PatchSeriesRequest":        "title",
+		"SeriesMetadataBody":        "title",
+		"SharingChangeBody":         "name",
+		"UpdateInputBody":           "name path", // of a library
+	} {
+		for member := range strings.FieldsSeq(members) {
+			if s := d.Components.Schemas[name].Properties[member]; s == nil || nullable(s) {
+				t.Errorf("%s.%s is %v", name, member, s)
+			}
+		}
+	}
+}
+
+// What handlers refuse to do without is described as required.
+func TestRequired(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	for name, member := range map[string]string{"CollectionNewCollection": "name", "CollectionNewReadList": "name", "PluginNewBody": "command"} {
+		if s := d.Components.Schemas[name]; !slices.Contains(s.Required, member) {
+			t.Errorf("%s requires %v, not %s", name, s.Required, member)
+		}
+	}
+	for path, name := range map[string]string{"/opds/search": "q", "/opds/v2/search": "query", "/opds/v2/search/series": "query", "/opds/v2/search/books": "query"} {
+		found := false
+		for _, p := range d.Paths[path]["get"].Parameters {
+			found = found || p.Name == name && p.Required
+		}
+		if !found {
+			t.Errorf("%s: %s is not required: %v", path, name, d.Paths[path]["get"].Parameters)
+		}
+	}
+}
+
+// Traces and metrics are sent as protobuf or as JSON.
+func TestMeasurementsAreProtobufOrJSON(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	for _, name := range []string{"traces", "metrics"} {
+		content := d.Paths["/api/v1/observability/otlp/v1/"+name]["post"].RequestBody.Content
+		if len(content) != 2 || content["application/x-protobuf"] == nil || content["application/json"] == nil {
+			t.Errorf("%s: %v", name, content)
+		}
+	}
+}
+
+// The relay resumes after an id in a header or in the query.
+func TestStreamsResume(t *testing.T) {
+	t.Parallel()
+	_, d := described(t)
+	for _, stream := range []string{"events", "tasks", "scans"} {
+		var got []string
+		for _, p := range d.Paths["/api/v1/"+stream+"/stream"]["get"].Parameters {
+			got = append(got, p.In+" "+p.Name)
+		}
+		if !slices.Equal(got, []string{"header Last-Event-ID", "query lastEventId"}) {
+			t.Errorf("%s: %v", stream, got)
+		}
+	}
+}
+
 // What responses show as null can be sent back: the records below a body are named like those of responses.
 func TestNullCanBeSentBack(t *testing.T) {
 	t.Parallel()
 	_, d := described(t)
-	nullable := func(schema any) bool {
-		types, _ := schema.(map[string]any)["type"].([]any)
-		return slices.Contains(types, any("null"))
-	}
+	others := map[string]string{"ProgressUpdate": "ProgressRecord", "PreviewInputBody": "Library"}
 	pairs := 0
 	for name, body := range d.Components.Schemas {
-		shown, ok := d.Components.Schemas[strings.TrimSuffix(name, "Body")]
-		if !ok || !strings.HasSuffix(name, "Body") {
+		as, named := strings.CutSuffix(name, "Body")
+		if other := others[name]; other != "" {
+			as, named = other, true
+		}
+		shown, ok := d.Components.Schemas[as]
+		if !ok || !named {
 			continue
 		}
 		pairs++
@@ -109,7 +193,7 @@ func TestNullCanBeSentBack(t *testing.T) {
 			}
 		}
 	}
-	if pairs < 2 {
+	if pairs < 2+len(others) {
 		t.Errorf("%d records are both sent and shown", pairs)
 	}
 }
@@ -155,5 +239,47 @@ func TestNoBareArrays(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Every type in the description is one of JSON Schema.
+func TestTypesAreOfJSONSchema(t *testing.T) {
+	t.Parallel()
+	names := []any{"array", "boolean", "integer", "null", "number", "object", "string"}
+	data, _ := described(t)
+	var whole struct{ Paths, Components map[string]any }
+	if err := json.Unmarshal(data, &whole); err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	var check func(at string, node any)
+	check = func(at string, node any) {
+		switch node := node.(type) {
+		case []any:
+			for i, n := range node {
+				check(at+"/"+strconv.Itoa(i), n)
+			}
+		case map[string]any:
+			for name, n := range node {
+				check(at+"/"+name, n)
+			}
+			types, several := node["type"].([]any)
+			if name, ok := node["type"].(string); ok {
+				types, several = []any{name}, true
+			}
+			if several {
+				checked++
+			}
+			for _, name := range types {
+				if !slices.Contains(names, name) {
+					t.Errorf("%s: type %q", at, name)
+				}
+			}
+		}
+	}
+	check("/paths", whole.Paths)
+	check("/components/schemas", whole.Components["schemas"])
+	if checked < 100 {
+		t.Errorf("%d types", checked)
 	}
 }

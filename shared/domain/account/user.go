@@ -16,12 +16,12 @@ import (
 
 // UserUpdate changes a user as an administrator; an absent field stays.
 type UserUpdate struct {
-	Username    httpapi.Optional[string]   `json:"username,omitempty" doc:"1 to 64 characters"`
-	Email       httpapi.Optional[string]   `json:"email,omitempty"`
-	Password    httpapi.Optional[string]   `json:"password,omitempty" doc:"At least 8 characters; a change ends all sessions of the user"`
-	Role        httpapi.Optional[string]   `json:"role,omitempty" doc:"One of reader, maintainer and admin"`
+	Username    httpapi.Optional[string]   `json:"username,omitempty" maxLength:"64" nullable:"false" doc:"1 to 64 characters"`
+	Email       httpapi.Optional[string]   `json:"email,omitempty" maxLength:"254" nullable:"false"`
+	Password    httpapi.Optional[string]   `json:"password,omitempty" maxLength:"1024" nullable:"false" doc:"At least 8 characters; a change ends all sessions of the user"`
+	Role        httpapi.Optional[string]   `json:"role,omitempty" nullable:"false" doc:"One of reader, maintainer and admin"`
 	Permissions httpapi.Optional[[]string] `json:"permissions,omitempty" doc:"Permissions in addition to those of the role; null means none"`
-	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" doc:"False ends all sessions of the user and disables the user's API keys. True, from a caller with SystemAdmin, also confirms the e-mail address"`
+	IsActive    httpapi.Optional[bool]     `json:"isActive,omitempty" nullable:"false" doc:"False ends all sessions of the user and disables the user's API keys. True, from a caller with SystemAdmin, also confirms the e-mail address"`
 }
 
 // NewUser is a user to be created by an administrator.

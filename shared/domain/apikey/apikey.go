@@ -175,9 +175,9 @@ func find(ctx context.Context, d *db.DB, id uuid.UUID, act string) (*APIKey, *ti
 
 // Update changes a key; an absent field stays.
 type Update struct {
-	Name        httpapi.Optional[string]    `json:"name,omitempty"`
-	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty"`
-	IsActive    httpapi.Optional[bool]      `json:"isActive,omitempty"`
+	Name        httpapi.Optional[string]    `json:"name,omitempty" maxLength:"100" nullable:"false"`
+	Permissions httpapi.Optional[[]string]  `json:"permissions,omitempty" nullable:"false"`
+	IsActive    httpapi.Optional[bool]      `json:"isActive,omitempty" nullable:"false"`
 	ExpiresAt   httpapi.Optional[time.Time] `json:"expiresAt,omitempty" doc:"Null means that the key does not expire"`
 }
 

@@ -22,7 +22,7 @@ import (
 type PatchInput struct {
 	httpapi.IDInput
 	Body struct {
-		Title   httpapi.Optional[string]  `json:"title,omitempty" minLength:"1" maxLength:"1000"`
+		Title   httpapi.Optional[string]  `json:"title,omitempty" minLength:"1" maxLength:"1000" nullable:"false"`
 		Number  httpapi.Optional[float64] `json:"number,omitempty" minimum:"-1000000000" maximum:"1000000000" doc:"Null clears the number"`
 		Volume  httpapi.Optional[int32]   `json:"volume,omitempty" minimum:"0" maximum:"9999999"`
 		Chapter httpapi.Optional[float64] `json:"chapter,omitempty" minimum:"-1000000000" maximum:"1000000000"`

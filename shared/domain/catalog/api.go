@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -73,9 +74,11 @@ func searches(a *httpapi.API, d *db.DB) {
 	}
 	op := httpapi.Op{Method: "GET", Path: "/search", ID: "Search", Summary: "Search series and books by words of their titles; returns the 100 best matches of each",
 		Permission: auth.BooksRead}
-	op.Query = []httpapi.Query{{Name: "q", Text: true}}
+	sought := httpapi.Query{Name: "q", Text: true, Required: true, Doc: fmt.Sprintf("Words to search for, at most %d bytes", maxQuery)}
+	op.Query = []httpapi.Query{sought}
 	a.Handle(opds1(op), answer(load("q"), writeAtom))
-	op.Query = []httpapi.Query{{Name: "query", Text: true}}
+	sought.Name = "query"
+	op.Query = []httpapi.Query{sought}
 	a.Handle(opds2(op), answer(load("query"), writeOPDS2))
 	for _, part := range []struct {
 		path, id, kind, permission string

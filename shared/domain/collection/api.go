@@ -25,7 +25,8 @@ func Routes(a *httpapi.API, d *db.DB) {
 	common(a, d, collections, row.collection)
 	common(a, d, readLists, row.readList)
 	httpapi.Register(a, collections.create201(),
-		func(ctx context.Context, in *struct{ Body CollectionChanges }) (*Collection, error) {
+		func(ctx context.Context, in *struct{ Body NewCollection }) (*Collection, error) {
+			in.Body.CollectionChanges.Name = httpapi.Optional[string]{Set: true, Value: &in.Body.Name}
 			p, err := in.Body.patch()
 			if err != nil {
 				return nil, err
@@ -33,7 +34,8 @@ func Routes(a *httpapi.API, d *db.DB) {
 			return show(row.collection)(collections.create(ctx, d, p))
 		})
 	httpapi.Register(a, readLists.create201(),
-		func(ctx context.Context, in *struct{ Body ReadListChanges }) (*ReadList, error) {
+		func(ctx context.Context, in *struct{ Body NewReadList }) (*ReadList, error) {
+			in.Body.ReadListChanges.Name = httpapi.Optional[string]{Set: true, Value: &in.Body.Name}
 			p, err := in.Body.patch()
 			if err != nil {
 				return nil, err

@@ -22,7 +22,7 @@ type Collection struct {
 	Summary     *string         `json:"summary" db:"summary"`
 	Ordered     bool            `json:"ordered" db:"ordered" doc:"Whether to show the members in their manual order"`
 	Automatic   bool            `json:"automatic" db:"-" doc:"Whether the members are the series that meet the condition"`
-	Condition   json.RawMessage `json:"condition" db:"condition" nullable:"true"`
+	Condition   json.RawMessage `json:"condition" db:"condition"`
 	SeriesCount *int64          `json:"seriesCount" db:"-" doc:"Number of series; null for an automatic collection, where it depends on the caller"`
 	CreatedAt   time.Time       `json:"createdAt" db:"created_at"`
 	UpdatedAt   time.Time       `json:"updatedAt" db:"updated_at"`
@@ -53,7 +53,7 @@ func (r row) readList() ReadList {
 
 // ReadListChanges are the changes to a read list; an absent field stays.
 type ReadListChanges struct {
-	Name    httpapi.Optional[string] `json:"name,omitempty" maxLength:"200" doc:"Unique name, case-insensitive"`
+	Name    httpapi.Optional[string] `json:"name,omitempty" maxLength:"200" nullable:"false" doc:"Unique name, case-insensitive"`
 	Summary httpapi.Optional[string] `json:"summary,omitempty" maxLength:"10000"`
 	Ordered httpapi.Optional[bool]   `json:"ordered,omitempty"`
 }
@@ -62,6 +62,18 @@ type ReadListChanges struct {
 type CollectionChanges struct {
 	ReadListChanges
 	Condition httpapi.Optional[json.RawMessage] `json:"condition,omitempty" doc:"Condition as in POST /series/list; makes the collection automatic and removes its chosen members. Null makes an automatic collection an empty one whose members are chosen"`
+}
+
+// NewReadList is a read list to create.
+type NewReadList struct {
+	Name string `json:"name" maxLength:"200" doc:"Unique name, case-insensitive"`
+	ReadListChanges
+}
+
+// NewCollection is a collection to create.
+type NewCollection struct {
+	Name string `json:"name" maxLength:"200" doc:"Unique name, case-insensitive"`
+	CollectionChanges
 }
 
 // maxCondition is the maximum size of a condition in bytes.

@@ -34,8 +34,8 @@ type CreateInput struct {
 type UpdateInput struct {
 	httpapi.IDInput
 	Body struct {
-		Name httpapi.Optional[string] `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		Path httpapi.Optional[string] `json:"path,omitempty" minLength:"1" maxLength:"4096"`
+		Name httpapi.Optional[string] `json:"name,omitempty" minLength:"1" maxLength:"200" nullable:"false"`
+		Path httpapi.Optional[string] `json:"path,omitempty" minLength:"1" maxLength:"4096" nullable:"false"`
 		Settings
 	}
 }

@@ -34,7 +34,7 @@ type PreviewInput struct {
 		BookStrategy            string          `json:"bookStrategy,omitempty" required:"false" enum:"filename,metadata_first,smart,series_name,custom" doc:"Defaults to filename"`
 		BookConfig              json.RawMessage `json:"bookConfig,omitempty" required:"false"`
 		AllowedFormats          []string        `json:"allowedFormats,omitempty" required:"false" maxItems:"16"`
-		ExcludedPatterns        string          `json:"excludedPatterns,omitempty" required:"false" maxLength:"20000"`
+		ExcludedPatterns        string          `json:"excludedPatterns,omitempty" required:"false" maxLength:"20000" nullable:"true"`
 		TitlePreprocessingRules []TitleRule     `json:"titlePreprocessingRules,omitempty" required:"false" maxItems:"50"`
 	}
 }

@@ -146,7 +146,7 @@ func (s *service) sealed(tenant, id uuid.UUID, f *Fields) (credentials []byte, c
 func (s *service) create(ctx context.Context, in *NewBody) (*Status, error) {
 	p := &Plugin{ID: uuid.Must(uuid.NewV7()), Name: in.Name, PluginType: in.PluginType, Enabled: in.Enabled, Config: json.RawMessage(`{}`), Env: map[string]string{},
 		DisplayName: in.Name, UseExistingExternalID: true}
-	in.Command.Set = true // required for every plugin
+	in.Fields.Command = httpapi.Optional[string]{Set: true, Value: &in.Command}
 	if err := in.apply(p, s.Client.Commands); err != nil {
 		return nil, err
 	}

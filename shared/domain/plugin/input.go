@@ -96,6 +96,7 @@ type NewBody struct {
 	Name       string `json:"name" minLength:"1" maxLength:"100" pattern:"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$" patternDescription:"small letters, digits and hyphens within"`
 	PluginType string `json:"pluginType,omitempty" enum:"system,user" default:"system"`
 	Enabled    bool   `json:"enabled,omitempty"`
+	Command    string `json:"command" maxLength:"1000" doc:"Must be allowed by the operator of the installation (PLUGIN_COMMANDS)"`
 	Fields
 }
 

@@ -38,7 +38,7 @@ const columns = "p.id, p.account_id, p.book_id, p.current_page, " + PercentageSQ
 // Update is the progress that a client sends.
 type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"Page number from 1; 0 means before the first page"`
-	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1"`
+	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1" nullable:"true"`
 	Completed          *bool    `json:"completed,omitempty" doc:"Whether the book is completed; by default decided by page and percentage"`
 }
 

@@ -24,7 +24,7 @@ import (
 
 // MetadataBody is the body of PATCH and PUT of a series' metadata. Null clears a field; in a PUT, so does absence.
 type MetadataBody struct {
-	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" doc:"A title that is set is also locked; it cannot be null, since a series always has a title"`
+	Title     httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" nullable:"false" doc:"A title that is set is also locked; it cannot be null, since a series always has a title"`
 	TitleSort httpapi.Optional[string] `json:"titleSort,omitempty" maxLength:"1000" doc:"Null or the title itself makes it follow the title, also when the title changes"`
 	Summary   httpapi.Optional[string] `json:"summary,omitempty" maxLength:"60000"`
 	SharedBody
@@ -98,7 +98,7 @@ func edits(a *httpapi.API, d *db.DB, publish events.Publish, added task.Added) {
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			Body struct {
-				Title httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000"`
+				Title httpapi.Optional[string] `json:"title,omitempty" maxLength:"1000" nullable:"false"`
 			}
 		}) (*Amended, error) {
 			return change(ctx, in.ID, &MetadataBody{Title: in.Body.Title}, false)

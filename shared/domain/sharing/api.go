@@ -37,7 +37,7 @@ type NewBody struct {
 
 // ChangeBody changes a sharing tag or group; an absent field stays.
 type ChangeBody struct {
-	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" doc:"Must be unique, ignoring case"`
+	Name        httpapi.Optional[string] `json:"name,omitempty" maxLength:"100" nullable:"false" doc:"Must be unique, ignoring case"`
 	Description httpapi.Optional[string] `json:"description,omitempty" maxLength:"1000" doc:"Null means no description"`
 }
 

@@ -77,6 +77,9 @@ func complete(a *httpapi.API) {
 				}
 			}
 			if op.RequestBody != nil {
+				if content := op.RequestBody.Content; content["application/x-protobuf"] != nil { // OTLP has both forms
+					content["application/json"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeObject}}
+				}
 				for _, m := range op.RequestBody.Content {
 					reach(doc.Components.Schemas, m.Schema, input)
 				}

@@ -72,9 +72,11 @@ const (
 // Query is a query parameter of a plain handler, with its possible values. Without values it is a text or an integer
 // from 1.
 type Query struct {
-	Name   string
-	Values []any
-	Text   bool
+	Name     string
+	Values   []any
+	Text     bool
+	Required bool
+	Doc      string
 }
 
 // None is the body of an operation without a response body (204).
@@ -278,7 +280,7 @@ func (a *API) describePlain(op *Op, api huma.API) {
 		if len(q.Values) == 0 && !q.Text {
 			s = &huma.Schema{Type: "integer", Minimum: new(1.0)}
 		}
-		h.Parameters = append(h.Parameters, &huma.Param{Name: q.Name, In: "query", Schema: s})
+		h.Parameters = append(h.Parameters, &huma.Param{Name: q.Name, In: "query", Description: q.Doc, Required: q.Required, Schema: s})
 	}
 	api.OpenAPI().AddOperation(&h)
 }
