@@ -7,7 +7,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// The cover of a collection is the cover of its first series; the cover of a read list is that of its first book.
+// The cover of a collection is the cover of its first series; the cover of a read list is that of its first book that
+// has one.
 func TestCoversOfCollections(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, links{})
@@ -73,6 +74,40 @@ func TestCoversOfCollections(t *testing.T) {
 	}
 	admin.Do("PATCH", at, object{"condition": condition("C")}).Want(200)
 	reader.Do("GET", at+"/thumbnail", nil).Want(404)
+}
+
+// A read list, and the want-to-read list as one, shows the cover of its first book that has one: a novel without a
+// picture and a broken comic have none, unless one is uploaded.
+func TestCoverOfTheFirstBook(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	s.exec("insert into setting (tenant_id, key, value) values ($1, 'komga_api.prefix', 'komga')", s.One)
+	admin, reader := s.as("admin"), s.as("reader")
+	testkit.WriteFile(t, s.folder, "A/Broken 1.cbz", []byte("no comic"))
+	testkit.WriteFile(t, s.folder, "A/Novel.epub", ebook(t, 2))
+	testkit.WriteFile(t, s.folder, "A/Comic 1.cbz", testkit.Comic(t, 2, 2, ""))
+	s.scan(admin, s.library(admin, "Books", ""))
+	books := s.books(admin)
+	list := "/api/v1/readlists/" + admin.Do("POST", "/api/v1/readlists", object{"name": "Best"}).Want(201).Map()["id"].(string)
+	order := []any{books["A/Broken 1.cbz"].ID, books["A/Novel.epub"].ID, books["A/Comic 1.cbz"].ID}
+	admin.Do("POST", list+"/books", object{"bookIds": order}).Want(200)
+	for _, id := range order {
+		reader.Do("POST", "/api/v1/want-to-read", object{"bookId": id}).Want(201)
+	}
+	show := func(first string) {
+		t.Helper()
+		want := reader.Do("GET", "/api/v1/books/"+books[first].ID.String()+"/thumbnail", nil).Want(200).Header.Get("ETag")
+		for _, path := range []string{list, "/komga" + list, "/komga/api/v1/readlists/want-to-read"} {
+			if got := reader.Do("GET", path+"/thumbnail", nil).Want(200).Header.Get("ETag"); got != want || got == "" {
+				t.Errorf("%s shows %q, its first book with a cover %q", path, got, want)
+			}
+		}
+	}
+	show("A/Comic 1.cbz")
+	for _, first := range []string{"A/Novel.epub", "A/Broken 1.cbz"} {
+		admin.Do("POST", "/api/v1/books/"+books[first].ID.String()+"/cover", testkit.Form{Member: "file", File: testkit.JPEG(t, 500, 1000, 4)}).Want(201)
+		show(first)
+	}
 }
 
 // A library, a collection and the want-to-read list show the picture that their first series shows, also if it was

@@ -96,15 +96,12 @@ var (
 		where s.tenant_id = app.tenant() and s.library_id = $1 and s.book_count > 0`)
 	collectionCover = firstCover(`select m.series_id as id, m.place, m.id as member from collection_member m
 		where m.tenant_id = app.tenant() and m.collection_id = $1 and m.series_id is not null`)
-	readListCover = `select ` + coverColumns + `, greatest(b.updated_at, b.list_changed) as changed_at from (
-		  select k.*, c.updated_at as list_changed from collection c join collection_member m on m.tenant_id = c.tenant_id and m.collection_id = c.id
-		  join book k on k.tenant_id = m.tenant_id and k.id = m.book_id
-		  where c.tenant_id = app.tenant() and c.id = $1 and k.deleted_at is null and k.fingerprint <> '' order by m.place, m.id limit 1) b` + ofBook
+	readListCover = firstBookCover(`select m.book_id as id, m.place, m.id as member from collection_member m
+		where m.tenant_id = app.tenant() and m.collection_id = $1 and m.book_id is not null`)
 	wantedSeriesCover = firstCover(`select w.series_id as id, w.place, w.id as member from wanted w
 		where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and w.series_id is not null`)
-	wantedBookCover = `select ` + coverColumns + `, b.updated_at as changed_at from (
-		  select k.* from wanted w join book k on k.tenant_id = w.tenant_id and k.id = w.book_id
-		  where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and k.deleted_at is null and k.fingerprint <> '' order by w.place, w.id limit 1) b` + ofBook
+	wantedBookCover = firstBookCover(`select w.book_id as id, w.place, w.id as member from wanted w
+		where w.tenant_id = app.tenant() and w.account_id = app.account() and $1::uuid is not null and w.book_id is not null`)
 )
 
 // seriesCovers are the covers of a series in order of precedence.
@@ -117,9 +114,19 @@ func firstCover(of string) string {
 	for i, q := range seriesCovers {
 		covers[i] = fmt.Sprintf("(select %d as nth, x.* from (%s) x where x.cover_offset is not null and x.fingerprint <> '')", i, strings.ReplaceAll(q, "$1", "o.id"))
 	}
+	return firstOf(of, strings.Join(covers, " union all ")+" order by nth limit 1")
+}
+
+// firstBookCover is firstCover for books.
+func firstBookCover(of string) string {
+	return firstOf(of, "select * from ("+strings.ReplaceAll(bookCover, "$1", "o.id")+") x where x.cover_offset is not null and x.fingerprint <> ''")
+}
+
+// firstOf selects the first cover among those that covers selects for each o.id of of.
+func firstOf(of, covers string) string {
 	return `select c.id, key, bucket, prefix, size, etag, modified_at, fingerprint, cover_offset, cover_length, cover_packed, cover_plain, cover_method, cover_crc,
 		  cover_size, cover_quality, changed_at
-		from (` + of + " order by place, member limit 1000) o cross join lateral (" + strings.Join(covers, " union all ") + " order by nth limit 1) c order by o.place, o.member limit 1"
+		from (` + of + " order by place, member limit 1000) o cross join lateral (" + covers + ") c order by o.place, o.member limit 1"
 }
 
 // findCover returns the first cover that queries find, nil if there is none. exists is a query for the owner of the
