@@ -20,7 +20,8 @@ func TestPlans(t *testing.T) {
 	for name, q := range map[string]struct {
 		sql string
 		id  uuid.UUID
-	}{"library": {libraryCover, library}, "collection": {collectionCover, uuid.New()}, "want to read": {wantedSeriesCover, uuid.Nil}} {
+	}{"library": {libraryCover, library}, "collection": {collectionCover, uuid.New()}, "want to read": {wantedSeriesCover, uuid.Nil},
+		"read list": {readListCover, uuid.New()}, "books to read": {wantedBookCover, uuid.Nil}} {
 		scanned, plan := s.Scans(t, me, q.sql, q.id)
 		for _, table := range []string{"book", "series"} { // the others are empty
 			if slices.Contains(scanned, table) {
