@@ -40,7 +40,10 @@ const storageSums = `select p.name, count(d.key) as count, coalesce(sum(octet_le
 	where p.tenant_id = app.tenant()`
 
 func (s *service) storageRoutes(a *httpapi.API) {
-	op := httpapi.Group{Path: "/api/v1/admin/plugin-storage", Tag: "Plugins"}.For(auth.SystemAdmin)
+	op := func(method, path, id, summary string) httpapi.Op {
+		// OnlyIfSeesAll: the data is about any series.
+		return httpapi.Op{Method: method, Path: "/api/v1/admin/plugin-storage" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SystemAdmin}.OnlyIfSeesAll()
+	}
 	type input struct {
 		Name string `path:"name" maxLength:"100"`
 	}
