@@ -106,8 +106,8 @@ func TestDeployMakesTheRolesOfServices(t *testing.T) {
 	}
 }
 
-// The values of another size would change the database of an existing stack. A stack whose rollback failed needs another
-// command first.
+// The values of another size would change the database of an existing stack. A stack whose rollback failed needs
+// another command first.
 func TestDeployAsksBeforeItChangesAStack(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{"UPDATE_COMPLETE": "SIZE=small or SIZE=large", "UPDATE_ROLLBACK_FAILED": "continue-update-rollback --stack-name longbox"} {

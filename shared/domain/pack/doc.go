@@ -6,8 +6,8 @@
 //   - It is made once, by a task of type pack_book: when such a page is first requested, or by the scan if PAGE_PACKS
 //     says so. Until then, pages are read from the book itself.
 //   - It is streamed: neither the book nor the pack is ever completely in memory or on disk.
-//   - A task that must stop before the last page stores an incomplete pack, whose row says which pages are missing (offset
-//     -2). It is readable. The next run copies it to another object and adds pages. A run that dies adds none.
+//   - A task that must stop before the last page stores an incomplete pack, whose row says which pages are missing
+//     (offset -2). It is readable. The next run copies it to another object and adds pages. A run that dies adds none.
 //   - It counts towards the tenant's max_rendition_bytes, like renditions (app.keep_rendition). A book whose pack would
 //     exceed the limit gets none, and is read as before.
 //   - Its row stores the fingerprint of the content. When the book is gone or has other content, the scheduler deletes

@@ -276,8 +276,8 @@ func (m *Maker) enough(ctx context.Context, since time.Time) bool {
 }
 
 // write stores the pack: the pages of an incomplete one, and those it lacks. A damaged page gets no place in it, and
-// neither do later ones if the walk ends there: the other pages need not wait for them. A book without any readable page
-// gets no pack.
+// neither do later ones if the walk ends there: the other pages need not wait for them. A book without any readable
+// page gets no pack.
 func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []int, entries []archive.Entry) (places, blob.Object, error) {
 	p := b.places(index)
 	var missing []archive.Entry

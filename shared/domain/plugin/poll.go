@@ -78,8 +78,8 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 	return source.Record(ctx, r.Database, r.Publish, &result)
 }
 
-// pollFailed records why a poll failed, and the result of what the plugin sent before. The returned error fails the task
-// for good.
+// pollFailed records why a poll failed, and the result of what the plugin sent before. The returned error fails the
+// task for good.
 func (r *Runner) pollFailed(ctx context.Context, source *release.Poll, result *release.Result, why error) error {
 	message := fault.From(why).Message
 	result.Failed = &message

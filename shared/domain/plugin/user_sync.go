@@ -250,9 +250,9 @@ func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPla
 	return r.freshen(ctx, p)
 }
 
-// part pulls or pushes one part, and reports whether there is another. A rejection by the plugin ends its half. After an
-// incomplete pull nothing is pushed, because it could lower the progress at the service. A plugin that cannot pull may
-// push.
+// part pulls or pushes one part, and reports whether there is another. A rejection by the plugin ends its half. After
+// an incomplete pull nothing is pushed, because it could lower the progress at the service. A plugin that cannot pull
+// may push.
 func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	if !at.Told && host.mode != onlyPush {
 		more, err := r.pull(ctx, p, host, at)

@@ -734,8 +734,8 @@ func TestRecommendations(t *testing.T) {
 	c.Do("POST", at+"/refresh", nil).Want(404)
 }
 
-// Recommendations lock the plugin before the user's record of it, as other tasks and its deletion do. Otherwise they can
-// wait for each other.
+// Recommendations lock the plugin before the user's record of it, as other tasks and its deletion do. Otherwise they
+// can wait for each other.
 func TestRecommendationsLockThePluginFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

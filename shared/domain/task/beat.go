@@ -56,8 +56,8 @@ func (r *Runner) beat(ctx context.Context) error {
 }
 
 // makeRoom pauses a task that has used up its slice, if every slot is taken and a tenant without a slot is waiting. It
-// picks the longest-running task of the tenant with the most slots, each only once: one that cannot pause would keep the
-// others from it. The task continues when its turn comes.
+// picks the longest-running task of the tenant with the most slots, each only once: one that cannot pause would keep
+// the others from it. The task continues when its turn comes.
 func (r *Runner) makeRoom(ctx context.Context) error {
 	r.mu.Lock()
 	slots := map[uuid.UUID]int{}

@@ -47,8 +47,8 @@ func (p *plugin) get(key string) json.RawMessage {
 
 func (p *plugin) set(key string, data any) { p.ask("storage/set", object{"key": key, "data": data}) }
 
-// personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, with "code" if
-// there is one, and "remote" is what is pulled; with "endless", there is more, but no cursor. Pushed data is stored
+// personal answers requests on behalf of a user. In the user's config, "fails" names a method that fails, with "code"
+// if there is one, and "remote" is what is pulled; with "endless", there is more, but no cursor. Pushed data is stored
 // under "pushed"; what is stored under "name" is the user's name.
 func (p *plugin) personal(m message) (any, *failure, bool) {
 	var init struct {

@@ -47,8 +47,8 @@ func ReadOrEditedSQL(book string) string {
 	or exists (select from book_metadata m where m.tenant_id = %[1]s.tenant_id and m.book_id = %[1]s.id and m.locks <> '{}'))`, book)
 }
 
-// fromFolders is a condition: the names of the folders above series x are all of its custom_metadata. A scan writes them,
-// as the option storeSkippedAs of its library's strategy says.
+// fromFolders is a condition: the names of the folders above series x are all of its custom_metadata. A scan writes
+// them, as the option storeSkippedAs of its library's strategy says.
 const fromFolders = `exists (select from library l cross join lateral (select coalesce(l.series_config ->> 'storeSkippedAs', '') as field) o
 	  where l.tenant_id = x.tenant_id and l.id = x.library_id and l.series_strategy = 'publisher_hierarchy'
 	    and x.custom_metadata = jsonb_build_object(o.field, x.custom_metadata ->> o.field)

@@ -220,8 +220,8 @@ var descriptionFields = []struct{ lock, column, kind string }{
 	{"year", "year", "integer"}, {"ageRating", "age_rating", "integer"}, {"totalChapterCount", "total_chapter_count", "double precision"},
 }
 
-// withdraw returns the statement that clears the unlocked fields that series.json had filled in some series. Locked ones
-// go on counting as filled by it, for the time when they are no longer locked.
+// withdraw returns the statement that clears the unlocked fields that series.json had filled in some series. Locked
+// ones go on counting as filled by it, for the time when they are no longer locked.
 func withdraw(of string) string {
 	var set []string
 	for _, f := range descriptionFields {

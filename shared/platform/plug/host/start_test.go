@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/testkit/pluginkit"
 )
 
-// A start that has taken too long is not waited for: in the cloud the machine was stopped meanwhile. A call that did not
-// wait for a whole start does not blame the plugin.
+// A start that has taken too long is not waited for: in the cloud the machine was stopped meanwhile. A call that did
+// not wait for a whole start does not blame the plugin.
 func TestStartsThatTakeLong(t *testing.T) {
 	t.Parallel()
 	command, args, err := pluginkit.Command()
