@@ -7,7 +7,9 @@ alter table library add column if not exists reshaped_at timestamptz;
 -- +goose StatementBegin
 create or replace function app.note_reshaped() returns trigger language plpgsql as $$
 begin
-  new.reshaped_at := clock_timestamp(); -- of a change that waited for a lock, the time after it
+  -- Of a change that waited for a lock, the time after it. No scan is running in a library that is not active, and the one
+  -- that its activation starts has the time of this transaction.
+  new.reshaped_at := case when old.is_active then clock_timestamp() else now() end;
   return new;
 end $$;
 -- +goose StatementEnd

@@ -112,6 +112,7 @@ func TestNullIsRefused(t *testing.T) {
 		"CollectionReadListChanges": "name",
 		"PatchInputBody":            "title", // of a book
 		"PatchSeriesRequest":        "title",
+		"PluginFields":              "displayName command",
 		"SeriesMetadataBody":        "title",
 		"SharingChangeBody":         "name",
 		"UpdateInputBody":           "name path", // of a library

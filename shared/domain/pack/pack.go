@@ -132,7 +132,7 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
 	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
 		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
-		  (select bytes from rendition_usage where tenant_id = app.tenant()) - coalesce(k.size, 0))::bigint as used,
+		  (select bytes from rendition_usage where tenant_id = app.tenant()) - case when k.fingerprint = b.fingerprint then k.size else 0 end)::bigint as used,
 		coalesce(k.fingerprint = b.fingerprint, false) as packed, coalesce(k.offsets, '{}') as pack_offsets, coalesce(k.sizes, '{}') as pack_sizes,
 		coalesce(k.crcs, '{}') as pack_crcs, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
 		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
@@ -257,7 +257,14 @@ func (p places) pages() (n int) {
 // places returns the places of the pages in the incomplete pack, if there is one. index lists the pages for the pack.
 func (b *bookRow) places(index []int) places {
 	if b.Packed {
-		return places{slices.Clone(b.PackOffsets), slices.Clone(b.PackSizes), slices.Clone(b.PackCRCs)}
+		p := places{slices.Clone(b.PackOffsets), slices.Clone(b.PackSizes), slices.Clone(b.PackCRCs)}
+		for n, offset := range p.offsets {
+			// In a file written anew, with the same pages, a page may no longer need the pack.
+			if offset == notYet && !slices.Contains(index, n) {
+				p.offsets[n] = never
+			}
+		}
+		return p
 	}
 	p := places{slices.Repeat([]int64{never}, len(b.Names)), make([]int64, len(b.Names)), make([]int64, len(b.Names))}
 	for _, n := range index {
@@ -298,9 +305,12 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		if read = m.copyStored(ctx, w); read != nil {
 			return read
 		}
-		var damage error // of the book
-		started := time.Now()
+		var damage error      // of the book
+		var started time.Time // a solid archive is first read up to the first missing page
 		err := m.Content.Walk(ctx, b.Bucket, source, missing, func(i int, content io.Reader) error {
+			if started.IsZero() {
+				started = time.Now()
+			}
 			err := w.add(at[i], content)
 			if isDamage(err) {
 				p.offsets[at[i]] = never
@@ -398,9 +408,8 @@ func (m *Maker) copyStored(ctx context.Context, w *writing) error {
 		if err != nil {
 			return unstored{err}
 		}
-		err = errors.Join(w.add(n, content), content.Close())
-		if err != nil {
-			return err
+		if err = errors.Join(w.add(n, content), content.Close()); err != nil {
+			return unstored{err}
 		}
 	}
 	return nil

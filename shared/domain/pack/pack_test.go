@@ -573,6 +573,31 @@ func (r *rig) continued(id uuid.UUID, within time.Duration, pause <-chan struct{
 	return r.maker.Pack(ctx, h)
 }
 
+// A book is written anew with the same pages while its pack is incomplete: a page that needs no pack any more ends no
+// run early.
+func TestPackOfAFileWrittenAnew(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{})
+	close(closed)
+	r := newRig(t)
+	r.maker.Turn = 1
+	r.maker.Content.Draw = func(_ context.Context, _ io.ReaderAt, _ int64, n int) ([]byte, error) { return []byte("image"), nil }
+	r.exec(`update page_index set names = '{1,2,3}', types = array_fill(''::text, '{3}'), sizes = '{0,0,0}', offsets = '{0,1,2}', crcs = '{0,0,0}',
+		methods = array_fill($1::smallint, '{3}')`, int32(archive.PDFPage)-1<<16)
+	id := uuid.New()
+	r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
+	if _, err := r.continued(id, time.Hour, closed); err == nil {
+		t.Fatal("the pack is complete after one page")
+	}
+	r.exec("update page_index set methods[3] = 0")
+	if _, err := r.continued(id, time.Hour, closed); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.row(); p.Offsets[0] < 0 || p.Offsets[1] < 0 || p.Offsets[2] != -1 {
+		t.Errorf("pages lie at %v", p.Offsets)
+	}
+}
+
 // A pack that takes longer than an invocation, or than a turn, is made in several: what is drawn is readable, and not
 // drawn again.
 func TestPackInSeveralRuns(t *testing.T) {

@@ -67,9 +67,9 @@ func (Variables) Schema(huma.Registry) *huma.Schema {
 
 // Fields are the settings of a plugin; an absent field stays, or has the default of a new plugin.
 type Fields struct {
-	DisplayName              httpapi.Optional[string]              `json:"displayName,omitempty" maxLength:"200"`
+	DisplayName              httpapi.Optional[string]              `json:"displayName,omitempty" maxLength:"200" nullable:"false"`
 	Description              httpapi.Optional[string]              `json:"description,omitempty" maxLength:"5000"`
-	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" doc:"Must be allowed by the operator of the installation (PLUGIN_COMMANDS)"`
+	Command                  httpapi.Optional[string]              `json:"command,omitempty" maxLength:"1000" nullable:"false" doc:"Must be allowed by the operator of the installation (PLUGIN_COMMANDS)"`
 	Args                     httpapi.Optional[[]string]            `json:"args,omitempty" maxItems:"100"`
 	WorkingDirectory         httpapi.Optional[string]              `json:"workingDirectory,omitempty" maxLength:"1000" doc:"Absolute path where plugins run; null means the plugin's data folder"`
 	Env                      httpapi.Optional[Variables]           `json:"env,omitempty"`

@@ -69,7 +69,7 @@ func (r *Runner) Poll(ctx context.Context, h task.Held) (any, error) {
 		return nil, task.Later(at, wait)
 	}
 	if err != nil {
-		result = release.Result{TimedOut: a.fault.Code == plug.TimedOut}
+		result = release.Result{TimedOut: a.fault.Code == plug.TimedOut && p.said != nil} // it had started
 	}
 	result.Take(p.said)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestPolls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	c.Do("PATCH", admin+"/"+id, object{"requestTimeoutSeconds": nil}).Want(200)
-	if _, err = poll(object{}, ""); err != nil || r.text("select coalesce(resume_after::text, etag) from release_source where id = $1", source) != etag {
+	if _, err = poll(object{}, ""); err != nil || r.text("select coalesce(resume_after::text, etag, 'none') from release_source where id = $1", source) != "none" {
 		t.Errorf("%v", err)
 	}
 	// An overloaded database is no failure of the plugin: the task is retried.

@@ -384,9 +384,10 @@ func (r *Result) failure() *string {
 }
 
 // note stores the outcome of a poll to which the plugin has responded, and deletes the oldest releases beyond the
-// limit. The plugin's data for the next poll is stored unless the source was reset meanwhile. The last of several polls
-// covers all series as of the moment at which the first asked which are due: others may be due since. If the plugin
-// was stopped, the next poll begins after the last series that it has reached, or with the first if it reached none.
+// limit. The plugin's data for the next poll is stored unless the source was reset meanwhile. The last of several
+// polls covers all series as of the moment at which the first asked which are due: others may be due since. If the
+// plugin was stopped, the next poll begins after the last series that it has reached, or with the first if it reached
+// none. The next whole poll then has no ETag: it would hide the rest of what the plugin was about to announce.
 func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) error {
 	failure := in.failure()
 	moves, next := failure == nil, p.resume
@@ -398,8 +399,8 @@ func (p *Poll) note(ctx context.Context, tx pgx.Tx, in *Result, out *Outcome) er
 		covered_at = case when $3::text is null and $4::uuid is null and resume_after is not distinct from $8 then coalesce(round_at, $9, now()) else covered_at end,
 		round_at = case when not $10 or resume_after is distinct from $8 then round_at when $4::uuid is not null then coalesce(round_at, $9, now()) end,
 		resume_after = case when $10 and resume_after is not distinct from $8 then $4 else resume_after end,
-		etag = case when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
-		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, next, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter, p.asOf, moves)
+		etag = case when $11 then null when $5 and $3::text is null and etag is not distinct from $6 then $7 else etag end
+		where tenant_id = app.tenant() and id = $1`, p.ID, out.summary(), failure, next, in.ETag != nil && !p.partial(), p.ETag, line(in.ETag, 1000), p.ResumeAfter, p.asOf, moves, in.TimedOut)
 	if err != nil || out.Announced+out.Ignored == 0 {
 		return err
 	}

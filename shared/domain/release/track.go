@@ -56,14 +56,16 @@ func (t *Tracker) Track(ctx context.Context, h task.Held) (any, error) {
 }
 
 // set starts or ends the tracking of series, and stores in the checkpoint how many that changed. A later request about
-// a series counts more, even if its task ran before.
+// a series counts more, even if its task ran before. One that has not begun will run after this one.
 func (t *Tracker) set(ctx context.Context, h task.Held, ids []uuid.UUID, tracked bool, at *at) error {
 	var all []place
 	err := t.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `with these as (
 			  insert into series_tracking as t (tenant_id, series_id, tracked)
 			  select app.tenant(), s.id, $2 from series s where s.tenant_id = app.tenant() and s.id = any($1)
-			    and not exists (select from task l where l.tenant_id = app.tenant() and l.id > $3 and l.type = $4 and l.status in ('pending', 'running', 'completed')
+			    and not exists (select from task l where l.tenant_id = app.tenant() and l.id > $3 and l.type = $4
+			      and l.created_at > (select o.created_at - interval '1 minute' from task o where o.tenant_id = app.tenant() and o.id = $3)
+			      and (l.status in ('running', 'completed') or l.status = 'pending' and l.place is not null)
 			      and l.params -> 'seriesIds' ? s.id::text) order by s.id
 			  on conflict (tenant_id, series_id) do update set tracked = excluded.tracked, updated_at = now() where t.tracked <> excluded.tracked returning t.series_id)
 			select s.id as series_id, s.library_id from these join series s on s.tenant_id = app.tenant() and s.id = these.series_id`, ids, tracked, h.ID, task.TrackSeries)

@@ -73,7 +73,7 @@ func uploadedCovers(of string) string {
 
 // A series shows its uploaded or chosen cover, else a picture beside its books (shared/domain/library), else the cover
 // of its first readable book. A library or collection shows the cover of its first series that has one; a read list
-// shows the cover of its first book.
+// shows that of its first book that has one.
 var uploadedCover = uploadedCovers("series") + " and s.cover_source = 'custom:' || c.id"
 
 var (

@@ -37,14 +37,14 @@ type reader struct {
 	entries  []archive.Entry
 	names    []string
 	contents map[string]int   // entries whose content others may share, by name
-	hashes   map[int64][]byte // BLAKE2 of entries without a checksum (version 5), by offset
+	hashes   map[place][]byte // BLAKE2 of entries without a checksum (version 5)
 	files    int64            // file blocks so far: the numbers for Walk
 }
 
 // ReadDirectory reads the headers of an archive of size bytes. Problems of the archive are an *archive.Error; errors of
 // r are passed on.
 func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Directory, error) {
-	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}, hashes: map[int64][]byte{}}
+	d := &reader{r: r, size: size, lim: lim.WithDefaults(), contents: map[string]int{}, hashes: map[place][]byte{}}
 	head, err := d.read(0, len(signature5))
 	if err != nil {
 		return nil, err
@@ -69,11 +69,19 @@ func ReadDirectory(r io.ReaderAt, size int64, lim archive.Limits) (*archive.Dire
 	return &archive.Directory{Entries: d.entries, Size: size, Fingerprint: d.fingerprint()}, nil
 }
 
+// place identifies an entry: the offset of one in a solid archive is its number.
+type place struct {
+	method uint16
+	offset int64
+}
+
+func placeOf(e archive.Entry) place { return place{e.Method, e.Offset} }
+
 // fingerprint is archive.Fingerprint with hashes, for pages without checksums. It is empty if no page has a hash.
 func (d *reader) fingerprint() string {
 	found, print := false, sha256.New()
 	for _, p := range archive.Pages(d.entries) {
-		hash := d.hashes[p.Offset]
+		hash := d.hashes[placeOf(p)]
 		found = found || hash != nil
 		fmt.Fprintf(print, "%d %08x %x\n", p.Size, p.CRC32, hash)
 	}

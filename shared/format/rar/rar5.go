@@ -194,7 +194,7 @@ func (d *reader) file5(f *fields, extras []byte, header, data int64) error {
 	if at, ok := d.contents[same]; ok && err == nil {
 		d.entries[len(d.entries)-1] = d.entries[at]
 	} else if err == nil && flags&hasCRC5 == 0 && hash != nil {
-		d.hashes[d.entries[len(d.entries)-1].Offset] = hash
+		d.hashes[placeOf(d.entries[len(d.entries)-1])] = hash
 	}
 	return err
 }

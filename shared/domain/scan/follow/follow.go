@@ -107,6 +107,8 @@ func naming(series string) string {
 	return `insert into task (tenant_id, id, type, priority, library_id, series_id, params)
 		  select app.tenant(), gen_random_uuid(), $2, $3, x.library_id, x.series_id, '{}' from (` + series + `) x
 		    join library l on l.tenant_id = app.tenant() and l.id = x.library_id and l.book_strategy = 'series_name'
+		    where not exists (select from task t where t.tenant_id = app.tenant() and t.library_id = x.library_id and t.series_id = x.series_id
+		      and t.type = $2 and t.created_at = now()) -- of this transaction
 		  returning library_id, pg_notify($1, '')`
 }
 

@@ -80,7 +80,7 @@ func (s *Scanner) Purge(ctx context.Context, h task.Held) (any, error) {
 
 // lookedElsewhere is SQL for the time since which every library except $1 was scanned completely; infinity if there is
 // no other. A scan that began before what its library covers has changed does not count.
-const lookedElsewhere = `(select coalesce(min(case when l.looked_at > coalesce(l.reshaped_at, '-infinity') then l.looked_at else '-infinity' end), 'infinity') from library l
+const lookedElsewhere = `(select coalesce(min(case when l.looked_at >= coalesce(l.reshaped_at, '-infinity') then l.looked_at else '-infinity' end), 'infinity') from library l
 	where l.tenant_id = app.tenant() and l.id <> $1)`
 
 // purge deletes one batch of books.

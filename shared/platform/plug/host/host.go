@@ -189,8 +189,8 @@ func (h *Host) take(ctx context.Context, s *plug.Start, timeout time.Duration) (
 	case <-ctx.Done():
 		h.give(at)
 		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded) && timeout < startTime: // not the plugin's failure
-			return nil, plug.Failed(plug.Unavailable, "The plugin is still starting; try again")
+		case errors.Is(ctx.Err(), context.DeadlineExceeded) && timeout < startTime:
+			return nil, starting()
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return nil, plug.Failed(plug.TimedOut, "The plugin has not started in time")
 		}
@@ -198,9 +198,17 @@ func (h *Host) take(ctx context.Context, s *plug.Start, timeout time.Duration) (
 	}
 	if at.fault != nil {
 		h.give(at)
+		if at.fault.Code == plug.TimedOut && timeout < startTime {
+			return nil, starting()
+		}
 		return nil, at.fault
 	}
 	return at, nil
+}
+
+// starting is the fault for a call that did not wait for a whole start: no failure of the plugin.
+func starting() *plug.Fault {
+	return plug.Failed(plug.Unavailable, "The plugin is still starting; try again")
 }
 
 // late reports whether the process should have started by now.
