@@ -12,6 +12,7 @@ import (
 	"hash/crc32"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -38,7 +39,8 @@ type Maker struct {
 	Turn time.Duration
 }
 
-// spare is how much of an invocation's time a task leaves to the page that is being drawn and to the upload.
+// spare is how much of an invocation's time a task leaves to the page that is being drawn and to the upload; of a short
+// one, a quarter.
 const spare = time.Minute
 
 // Queue adds the task that makes the pack of a book, unless one is pending or running.
@@ -276,10 +278,19 @@ func (b *bookRow) places(index []int) places {
 // errEnough ends a walk whose task continues later.
 var errEnough = errors.New("the task continues later")
 
-// enough reports whether a task that has drawn pages since then should store them and continue in another run.
-func (m *Maker) enough(ctx context.Context, since time.Time) bool {
+// left returns the time until the deadline of ctx; very long if it has none.
+func left(ctx context.Context) time.Duration {
 	end, ends := ctx.Deadline()
-	return ends && time.Until(end) < spare || task.MustPause(ctx) && time.Since(since) >= cmp.Or(m.Turn, time.Minute)
+	if !ends {
+		return math.MaxInt64
+	}
+	return time.Until(end)
+}
+
+// enough reports whether a task that has drawn pages since then, and must leave so much time, should store them and
+// continue in another run.
+func (m *Maker) enough(ctx context.Context, since time.Time, leave time.Duration) bool {
+	return left(ctx) < leave || task.MustPause(ctx) && time.Since(since) >= cmp.Or(m.Turn, time.Minute)
 }
 
 // write stores the pack: the pages of an incomplete one, and those it lacks. A damaged page gets no place in it, and
@@ -299,6 +310,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 		version = fmt.Sprintf("%s|%d", version, len(missing))
 	}
 	source := blob.Object{Key: b.Prefix + b.Key, Size: b.Size, ETag: b.ETag, Modified: b.Modified}
+	leave := min(spare, left(ctx)/4)
 	var read error // not of the upload, unless it is unstored
 	o, err := m.Media.Upload(ctx, m.Bucket, objectKey(b.Tenant, b.Secret, book, version), "application/zip", func(u *blob.Writer) error {
 		w := &writing{book: b, upload: u, zip: zip.NewWriter(media{u}), places: p}
@@ -317,7 +329,7 @@ func (m *Maker) write(ctx context.Context, b *bookRow, book uuid.UUID, index []i
 				damage = err
 				return nil // a failure of the store is returned by the walk
 			}
-			if err == nil && m.enough(ctx, started) {
+			if err == nil && m.enough(ctx, started, leave) {
 				return errEnough
 			}
 			return err

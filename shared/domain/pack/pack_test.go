@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -565,12 +566,20 @@ func TestDamagedPageIsLeftOut(t *testing.T) {
 	}
 }
 
+// ending is the context of an invocation that has so much time left, a Duration.
+type ending struct {
+	context.Context
+	left *atomic.Int64
+}
+
+func (e ending) Deadline() (time.Time, bool) {
+	return time.Now().Add(time.Duration(e.left.Load())), true
+}
+
 // continued is a run of the same pack_book task of a book of drawn pages, in an invocation that has so much time.
-func (r *rig) continued(id uuid.UUID, within time.Duration, pause <-chan struct{}) (any, error) {
+func (r *rig) continued(id uuid.UUID, left *atomic.Int64, pause <-chan struct{}) (any, error) {
 	h := task.Held{Tenant: r.tenant, ID: id, Type: task.PackBook, BookID: &r.book, Epoch: 1}
-	ctx, cancel := context.WithTimeout(task.WithPause(db.In(r.t.Context(), h.Scope()), pause), within)
-	defer cancel()
-	return r.maker.Pack(ctx, h)
+	return r.maker.Pack(ending{task.WithPause(db.In(r.t.Context(), h.Scope()), pause), left}, h)
 }
 
 // A book is written anew with the same pages while its pack is incomplete: a page that needs no pack any more ends no
@@ -581,16 +590,18 @@ func TestPackOfAFileWrittenAnew(t *testing.T) {
 	close(closed)
 	r := newRig(t)
 	r.maker.Turn = 1
+	var left atomic.Int64
+	left.Store(int64(time.Hour))
 	r.maker.Content.Draw = func(_ context.Context, _ io.ReaderAt, _ int64, n int) ([]byte, error) { return []byte("image"), nil }
 	r.exec(`update page_index set names = '{1,2,3}', types = array_fill(''::text, '{3}'), sizes = '{0,0,0}', offsets = '{0,1,2}', crcs = '{0,0,0}',
 		methods = array_fill($1::smallint, '{3}')`, int32(archive.PDFPage)-1<<16)
 	id := uuid.New()
 	r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
-	if _, err := r.continued(id, time.Hour, closed); err == nil {
+	if _, err := r.continued(id, &left, closed); err == nil {
 		t.Fatal("the pack is complete after one page")
 	}
 	r.exec("update page_index set methods[3] = 0")
-	if _, err := r.continued(id, time.Hour, closed); err != nil {
+	if _, err := r.continued(id, &left, closed); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.row(); p.Offsets[0] < 0 || p.Offsets[1] < 0 || p.Offsets[2] != -1 {
@@ -605,21 +616,24 @@ func TestPackInSeveralRuns(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	for name, c := range map[string]struct {
-		within, turn time.Duration
-		pause        chan struct{}
-		runs         int
+		ends  time.Duration // from when a page is drawn to the end of the invocation, which is an hour long
+		turn  time.Duration
+		pause chan struct{}
+		runs  int
 	}{
-		"the invocations end":         {within: 50 * time.Second, runs: 3},
-		"others wait":                 {within: time.Hour, turn: 1, pause: closed, runs: 3},
-		"others wait for a turn":      {within: time.Hour, turn: time.Hour, pause: closed, runs: 1},
-		"in one run, as nobody waits": {within: time.Hour, turn: 1, runs: 1},
+		"the invocations end":         {ends: 50 * time.Second, runs: 3},
+		"the invocation is not over":  {ends: 2 * time.Minute, runs: 1},
+		"others wait":                 {ends: time.Hour, turn: 1, pause: closed, runs: 3},
+		"others wait for a turn":      {ends: time.Hour, turn: time.Hour, pause: closed, runs: 1},
+		"in one run, as nobody waits": {ends: time.Hour, turn: 1, runs: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.maker.Turn = c.turn
-			drawn := map[int]int{}
+			drawn, left := map[int]int{}, atomic.Int64{}
 			image := func(n int) []byte { return bytes.Repeat([]byte{byte('a' + n)}, 3<<20) }
 			r.maker.Content.Draw = func(_ context.Context, _ io.ReaderAt, _ int64, n int) ([]byte, error) {
+				left.Store(int64(c.ends))
 				if drawn[n]++; n == 1 {
 					return nil, &archive.Error{Msg: "damaged"}
 				}
@@ -631,7 +645,8 @@ func TestPackInSeveralRuns(t *testing.T) {
 			id := uuid.New()
 			r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
 			for run := 1; ; run++ {
-				_, err := r.continued(id, c.within, c.pause)
+				left.Store(int64(time.Hour))
+				_, err := r.continued(id, &left, c.pause)
 				p := r.row()
 				if p == nil || len(r.objects()) != 1 {
 					t.Fatalf("run %d: %v, %+v, %v", run, err, p, r.objects())
@@ -663,7 +678,7 @@ func TestPackInSeveralRuns(t *testing.T) {
 			if err := row.Scan(&used); err != nil || used != r.row().Size {
 				t.Errorf("%d bytes are counted for a pack of %d, %v", used, r.row().Size, err)
 			}
-			if _, err := r.continued(id, c.within, c.pause); err != nil || len(drawn) != 4 {
+			if _, err := r.continued(id, &left, c.pause); err != nil || len(drawn) != 4 {
 				t.Errorf("again: drawn %v, %v", drawn, err)
 			}
 		})
@@ -676,13 +691,18 @@ func TestIncompletePackIsLost(t *testing.T) {
 	r := newRig(t)
 	id := uuid.New()
 	r.exec("insert into task (tenant_id, id, type, status, lease_epoch) values ($1, $2, 'pack_book', 'running', 1)", r.tenant, id)
-	if _, err := r.continued(id, 50*time.Second, nil); err == nil {
+	r.maker.Turn = 1
+	var left atomic.Int64
+	left.Store(int64(time.Hour))
+	closed := make(chan struct{})
+	close(closed)
+	if _, err := r.continued(id, &left, closed); err == nil {
 		t.Fatal("it is complete")
 	}
 	if err := r.media.Delete(t.Context(), "media", r.row().Key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.continued(id, time.Hour, nil); err != nil {
+	if _, err := r.continued(id, &left, nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := r.row(); p.Offsets[0] < 0 || p.Offsets[1] < 0 {
