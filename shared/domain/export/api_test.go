@@ -205,6 +205,19 @@ func TestExpiredFilesMakeRoom(t *testing.T) {
 	r.ask(me, `{"format":"csv"}`)
 }
 
+// Whoever creates and deletes exports again and again leaves no work behind.
+func TestDeletedExportIsNotMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	other := r.ask(r.User(t, "one", "reader"), `{"format":"csv"}`)
+	me.Do("DELETE", at+"/"+other, nil).Want(404)
+	me.Do("DELETE", at+"/"+r.ask(me, `{"format":"csv"}`), nil).Want(204)
+	if n := r.number("select count(*) from task where type = $1 and status = 'pending'", task.ExportSeries); n != 1 {
+		t.Errorf("%d exports are waiting, want that of the other user", n)
+	}
+}
+
 // The settings limit the number of exports per user, even with concurrent requests, and their total size.
 func TestLimits(t *testing.T) {
 	t.Parallel()

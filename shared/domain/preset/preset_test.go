@@ -127,6 +127,31 @@ func TestPagesOfEqualNames(t *testing.T) {
 	}
 }
 
+// All conditions of a user must fit in one response.
+func TestRoomForConditions(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, preset.Routes)
+	me := s.User(t, "one", "reader")
+	words := make([]map[string]any, 60)
+	for i := range words {
+		words[i] = map[string]any{"title": map[string]any{"operator": "contains", "value": strings.Repeat("x", 1000)}}
+	}
+	body := func(n int, condition any) map[string]any {
+		return map[string]any{"scope": "list", "target": "books", "name": fmt.Sprint("filter ", n), "condition": condition}
+	}
+	large := map[string]any{"anyOf": words}
+	n := 0
+	for ; n < 100 && me.Do("POST", at, body(n, large)).Status == 201; n++ {
+	}
+	if n < 30 || n > 34 {
+		t.Errorf("%d filters of 60 KB each fit", n)
+	}
+	small := me.Do("POST", at, body(100, nil)).Want(201).Map()["id"].(string)
+	me.Do("PUT", at+"/"+small, body(100, large)).Want(409)
+	me.Do("PUT", at+"/"+small, body(101, nil)).Want(200)
+	s.User(t, "one", "reader").Do("POST", at, body(0, large)).Want(201)
+}
+
 // Concurrent requests of one user are serialized: the limit is never exceeded.
 func TestRoomIsCountedOneByOne(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,19 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is the maximum number of filters per user.
-const most = 500
+// most is the maximum number of filters per user, and mostBytes that of their conditions together, in bytes: a page of a
+// list may hold them all.
+const (
+	most      = 500
+	mostBytes = 2 << 20
+)
+
+// fits is SQL for whether a condition ($5) has room beside those of the other filters of the caller, without filter $1.
+const fits = "(select coalesce(sum(octet_length(p.condition::text)), 0)" + mine + " and p.id is distinct from $1::uuid) + coalesce(octet_length($5::jsonb::text), 0) <= $7"
+
+func full() error {
+	return fault.New(fault.Conflict, "You can have %d filter presets, whose conditions take %d MiB together; delete one first", most, mostBytes>>20)
+}
 
 const (
 	columns = "p.id, p.name, p.scope, p.target, p.library_id, p.condition, p.query, p.sort, p.created_at, p.updated_at"
@@ -52,7 +63,7 @@ func refused(err error, b *Body) error {
 	return err
 }
 
-// create stores a filter. Concurrent requests of one user are serialized, so that they cannot exceed the limit.
+// create stores a filter. Concurrent requests of one user are serialized, so that they cannot exceed the limits.
 func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*Preset, error) {
 	if err := body.check(target); err != nil {
 		return nil, err
@@ -61,13 +72,13 @@ func create(ctx context.Context, d *db.DB, scope, target string, body *Body) (*P
 	var out *Preset
 	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
 	db.One(&b, &out, `insert into filter_preset as p (tenant_id, account_id, id, scope, target, name, library_id, condition, query, sort)
-		select app.tenant(), app.account(), gen_random_uuid(), $1, $2, $3, $4::uuid, $5::jsonb, $6, $7 where (select count(*)`+mine+`) < $8 returning `+columns,
-		scope, target, body.Name, body.LibraryID, body.Condition, body.Query, body.Sort, most)
+		select app.tenant(), app.account(), gen_random_uuid(), $8, $9, $2, $3::uuid, $5::jsonb, $4, $6 where (select count(*)`+mine+`) < $10 and `+fits+` returning `+columns,
+		nil, body.Name, body.LibraryID, body.Query, body.Condition, body.Sort, mostBytes, scope, target, most)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, refused(err, body)
 	}
 	if out == nil {
-		return nil, fault.New(fault.Conflict, "You already have %d filter presets, the most you can have; delete one first", most)
+		return nil, full()
 	}
 	return out, nil
 }
@@ -82,13 +93,20 @@ func replace(ctx context.Context, d *db.DB, id uuid.UUID, body *Body) (*Preset, 
 	if err := body.check(p.Target); err != nil {
 		return nil, err
 	}
-	p, err = db.Get[Preset](ctx, d, `update filter_preset p set name = $2, library_id = $3, condition = $4, query = $5, sort = $6, updated_at = now()
-		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.id = $1 returning `+columns,
-		id, body.Name, body.LibraryID, body.Condition, body.Query, body.Sort)
-	if err != nil {
+	var b pgx.Batch
+	var out *Preset
+	b.Queue("select from account where tenant_id = app.tenant() and id = app.account() for no key update")
+	db.One(&b, &out, `update filter_preset p set name = $2, library_id = $3, condition = $5, query = $4, sort = $6, updated_at = now()
+		where p.tenant_id = app.tenant() and p.account_id = app.account() and p.id = $1 and `+fits+` returning `+columns,
+		id, body.Name, body.LibraryID, body.Query, body.Condition, body.Sort, mostBytes)
+	db.One(&b, &p, "select "+columns+mine+" and p.id = $1", id)
+	if err := d.Run(ctx, &b); err != nil {
 		return nil, refused(err, body)
 	}
-	return found(p, nil)
+	if p != nil && out == nil {
+		return nil, full()
+	}
+	return found(out, nil)
 }
 
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {

@@ -156,7 +156,7 @@ var passesSQL = `with counted as (
 	  from counted o group by o.book_id),
 	completed as (
 	  update completion c set pass = b.first + (select count(*) from unnest(b.resets) as at where at < c.completed_at) from book b
-	  where ` + mine("c", "b.book_id") + `)
+	  where ` + mine("c", "b.book_id") + ` and c.pass is distinct from b.first + (select count(*) from unnest(b.resets) as at where at < c.completed_at))
 	update reading_session s set pass = b.first + o.resets from counted o join book b on b.book_id = o.book_id
 	where s.tenant_id = app.tenant() and s.account_id = app.account() and s.id = o.id and s.pass <> b.first + o.resets`
 
