@@ -22,6 +22,11 @@ const retryAfter = 2 * time.Second
 // File sends the book's file, whole or one range of it (RFC 9110, section 14), with conditional requests (RFC 9110,
 // section 13).
 func (s *Server) File(w http.ResponseWriter, r *http.Request, i *Index) error {
+	end, err := s.downloads.begin(r)
+	if err != nil {
+		return err
+	}
+	defer end()
 	h := w.Header()
 	name := path.Base(i.Key)
 	h.Set("ETag", i.fileTag())

@@ -22,7 +22,7 @@ func TestFileIsOfItsType(t *testing.T) {
 		"pdf": "application/pdf", "cb7": "application/octet-stream", "cbt": "application/octet-stream"} {
 		w := httptest.NewRecorder()
 		i := &Index{Key: "S/a." + format, Format: format, Size: 1, Modified: time.Unix(1, 0)}
-		if err := (&Server{}).File(w, httptest.NewRequest("HEAD", "/", nil), i); err != nil || w.Code != 200 || w.Header().Get("Content-Type") != want {
+		if err := NewServer(Server{}).File(w, httptest.NewRequest("HEAD", "/", nil), i); err != nil || w.Code != 200 || w.Header().Get("Content-Type") != want {
 			t.Errorf("%s: status %d as %q, want %q; %v", format, w.Code, w.Header().Get("Content-Type"), want, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestFileConditionsBeforeRange(t *testing.T) {
 		r, w := httptest.NewRequest("HEAD", "/", nil), httptest.NewRecorder()
 		r.Header.Set(c.header, c.value)
 		r.Header.Set("Range", c.requested)
-		err := (&Server{}).File(w, r, i)
+		err := NewServer(Server{}).File(w, r, i)
 		got := w.Code
 		if err != nil {
 			got = fault.From(err).Code.Status()
@@ -142,7 +142,7 @@ func TestFileThatIsOverwritten(t *testing.T) {
 			_, _ = w.Write(make([]byte, to-from+1)) // the test reports errors itself
 		}))
 		defer store.Close()
-		s := &Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}}
+		s := NewServer(Server{Finder: NewFinder(nil), Content: &content.Reader{Store: blob.Config{LibraryEndpoint: store.URL, Region: "us-east-1", PathStyle: true}.Library()}})
 		i := &Index{Key: "S/a.cbz", Bucket: "books", Format: "cbz", Size: c.size, ETag: c.etag, Modified: time.Unix(1000, 0)}
 		r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
 		r.Header.Set("Range", fmt.Sprintf("bytes=0-%d", c.n-1))

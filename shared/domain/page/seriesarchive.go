@@ -70,6 +70,11 @@ func (s *Server) Series(w http.ResponseWriter, r *http.Request, series uuid.UUID
 		return fault.New(fault.TooLarge, "The files of the series have %d bytes; the limit is %d: fetch them one by one with /api/v1/books/{id}/file", total,
 			s.MaxArchive)
 	}
+	end, err := s.downloads.begin(r)
+	if err != nil {
+		return err
+	}
+	defer end()
 	h := w.Header()
 	h.Set("Content-Type", "application/zip")
 	h.Set("Content-Disposition", disposition(fileName(title)+".zip"))

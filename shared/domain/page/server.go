@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/platform/blob"
 )
@@ -21,13 +23,14 @@ type Server struct {
 	// Renew queues the analysis of a book whose file has changed; nil disables it.
 	Renew *Renewer
 
-	costly *costly
-	turns  turns // for stores on this machine
-	books  *directories
+	costly    *costly
+	turns     turns // for stores on this machine
+	books     *directories
+	downloads *downloads
 }
 
 // NewServer makes a Server.
 func NewServer(s Server) *Server {
-	s.costly, s.turns, s.books = newCostly(), newTurns(), &directories{}
+	s.costly, s.turns, s.books, s.downloads = newCostly(), newTurns(), &directories{}, &downloads{of: map[uuid.UUID]int{}}
 	return &s
 }
