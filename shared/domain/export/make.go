@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -258,11 +259,7 @@ func noRoom(most int64) error {
 
 // flush stores a part if there is enough data for one.
 func (r *run) flush(ctx context.Context) error {
-	size := r.PartBytes
-	if size == 0 {
-		size = partBytes
-	}
-	if r.buffer.Len() < size {
+	if r.buffer.Len() < cmp.Or(r.PartBytes, partBytes) {
 		return nil
 	}
 	return r.part(ctx)

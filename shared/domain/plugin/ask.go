@@ -142,8 +142,10 @@ func (r *Runner) start(p *runnable) (start *plug.Start, secrets []string, err er
 		}
 	}
 	if p.CredentialDelivery != "env" {
-		all, _ := s.Init["credentials"].(map[string]string) // the user's, which win
-		s.Init["credentials"] = merged(texts, all)
+		all := maps.Clone(texts)
+		own, _ := s.Init["credentials"].(map[string]string)
+		maps.Copy(all, own) // the user's, which win
+		s.Init["credentials"] = all
 	}
 	return s, append(secrets, slices.Collect(maps.Values(texts))...), nil
 }
@@ -184,13 +186,6 @@ func appendSecrets(out []string, v any, named bool) []string {
 			out = appendSecrets(out, item, named || secret.MatchString(name))
 		}
 	}
-	return out
-}
-
-// merged merges two maps; the second one wins.
-func merged(texts, over map[string]string) map[string]string {
-	out := maps.Clone(texts)
-	maps.Copy(out, over)
 	return out
 }
 

@@ -67,7 +67,7 @@ type UserPlugin struct {
 	CreatedAt             time.Time        `json:"createdAt"`
 }
 
-// mine is one user's enabled plugin, with what requests in their name need.
+// mine is one user's plugin, even one that they have disabled, with what requests in their name need.
 type mine struct {
 	ID             uuid.UUID       `db:"id"`
 	Account        uuid.UUID       `db:"account_id"`
@@ -121,7 +121,7 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnab
 	}
 }
 
-// own returns the caller's plugin; NotFound if the caller has not enabled it.
+// own returns the caller's plugin, even one that they have disabled; NotFound if they have never enabled it, or removed it.
 func (r *Runner) own(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
 	var b pgx.Batch
 	load := queueMine(&b, plugin, toAsk)

@@ -274,7 +274,7 @@ func (s *service) connect(ctx context.Context, p *runnable, t *tokens) (*UserPlu
 	if err := p.kept(s.Database.Run(ctx, &b)); err != nil {
 		return nil, err
 	}
-	if m == nil { // the user disabled it meanwhile
+	if m == nil { // the user removed it meanwhile
 		return nil, fault.Missing("Plugin")
 	}
 	return p.forUser(m), nil

@@ -39,7 +39,7 @@ const usersAtOnce = 200
 // returns their number. Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
 	_, failures = schedule.Each(ctx, system, "plugins that are due to sync", func(d dueSync) (bool, error) {
-		n, err := d.start(ctx, system, now, usersAtOnce)
+		n, err := d.start(ctx, system, now)
 		if err != nil { // one plugin's error must not block the others
 			_, put := db.Exec(db.In(ctx, db.Tenant(d.Tenant)), system, "update plugin_schedule set next_at = $2 where tenant_id = app.tenant() and plugin_id = $1", d.Plugin, now.Add(time.Hour))
 			err = fmt.Errorf("sync of plugin %s of tenant %s: %w", d.Plugin, d.Tenant, errors.Join(err, put))
@@ -53,8 +53,8 @@ func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, fa
 	return started, failures
 }
 
-// start starts at most most due tasks in one transaction. Once all are started, it sets when the plugin is next due.
-func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most int) (started int, err error) {
+// start starts some due tasks in one transaction. Once all are started, it sets when the plugin is next due.
+func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (started int, err error) {
 	times, err := cronexpr.Parse(d.Cron, d.Zone)
 	if err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most i
 				join account a on a.tenant_id = u.tenant_id and a.id = u.account_id and a.is_active
 				where u.tenant_id = app.tenant() and u.plugin_id = $1 and u.enabled and p.enabled and (u.config -> '`+hostMember+`' -> 'autoSync') = 'true'
 				  and coalesce((p.manifest -> 'capabilities' ->> 'userReadSync')::boolean, false) and `+connectedSQL+`
-				  and ($2::uuid is null or u.id > $2) order by u.id limit $3`, d.Plugin, d.After, most)
+				  and ($2::uuid is null or u.id > $2) order by u.id limit $3`, d.Plugin, d.After, usersAtOnce)
 			if err != nil {
 				return err
 			}
@@ -89,8 +89,8 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time, most i
 			return err
 		}
 		var last *uuid.UUID
-		if len(all) == most {
-			last = &all[most-1].ID
+		if len(all) == usersAtOnce {
+			last = &all[usersAtOnce-1].ID
 		}
 		b.Queue(`update plugin_schedule set after_id = $2, next_at = case when $2::uuid is null then $3 else next_at end
 			where tenant_id = app.tenant() and plugin_id = $1`, d.Plugin, last, times.Next(now))

@@ -150,7 +150,7 @@ func spans(all []Span) []Span {
 	return all[:min(len(all), maxSpans)]
 }
 
-// last returns the end of the last span, and whether there is one.
+// last returns the highest end of the spans, and whether there is one.
 func last(all []Span) (end float64, ok bool) {
 	end = math.Inf(-1)
 	for _, s := range all {

@@ -82,11 +82,9 @@ func sweep(ctx context.Context, system *db.DB, source uuid.UUID) (deleted int64,
 	err = system.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `delete from release where tenant_id = app.tenant() and id in (select r.id from release r
 			where r.tenant_id = app.tenant() and r.source_id = $1 order by r.created_at, r.id limit $2 for update skip locked)`, source, sweepStep)
-		if err != nil || tag.RowsAffected() == sweepStep {
-			deleted = tag.RowsAffected()
+		if deleted = tag.RowsAffected(); err != nil || deleted == sweepStep {
 			return err
 		}
-		deleted = tag.RowsAffected()
 		_, err = tx.Exec(ctx, `delete from release_source where tenant_id = app.tenant() and id in (select s.id from release_source s
 			where s.tenant_id = app.tenant() and s.id = $1 and s.plugin_id is null
 			  and not exists (select from release r where r.tenant_id = app.tenant() and r.source_id = s.id) for update skip locked)`, source)

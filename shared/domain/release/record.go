@@ -230,11 +230,11 @@ func (s *subject) ownedChapter() float64 {
 // Record stores the result of a poll and publishes events. It may be called again with the same result.
 func (p *Poll) Record(ctx context.Context, d *db.DB, publish events.Publish, in *Result) (*Outcome, error) {
 	now := time.Now().UTC()
-	all, total, there := in.candidates(now, p.recorded)
+	all, total, known := in.candidates(now, p.recorded)
 	out := &Outcome{}
 	var told []events.Event
 	err := d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		told, *out = nil, Outcome{Candidates: total, Known: there}
+		told, *out = nil, Outcome{Candidates: total, Known: known}
 		if err := p.rename(ctx, tx, in); err != nil {
 			return err
 		}

@@ -191,9 +191,9 @@ func namedIn(raw []json.RawMessage) []Named {
 	return out
 }
 
-// candidates returns the usable releases of a poll in their stored form, and the numbers of all and of those in known,
+// candidates returns the usable releases of a poll in their stored form, and the numbers of all and of those recorded before,
 // which count for no limit.
-func (r *Result) candidates(now time.Time, known map[string]string) (all []*candidate, total, there int) {
+func (r *Result) candidates(now time.Time, recorded map[string]string) (all []*candidate, total, known int) {
 	seen := map[string]bool{}
 	for _, c := range r.recorded {
 		if out := read(c.Candidate, now); out != nil && !seen[out.External] {
@@ -211,13 +211,13 @@ func (r *Result) candidates(now time.Time, known map[string]string) (all []*cand
 		case out == nil:
 		case seen[out.External]: // also recorded during the request
 			continue
-		case known[plug.Key(out.External)] != "":
-			there++
+		case recorded[plug.Key(out.External)] != "":
+			known++
 		case len(all) < most:
 			all = append(all, out)
 		}
 		total++
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int { return a.Observed.Compare(b.Observed) })
-	return all, total, there
+	return all, total, known
 }

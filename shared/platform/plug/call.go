@@ -39,7 +39,7 @@ type Start struct {
 }
 
 // Call is one job: send a request to a plugin, fetch a picture that it named, send a request to an external server, or
-// remove folders of plugins.
+// list or remove folders of plugins.
 type Call struct {
 	Start   *Start          `json:"start,omitempty"`
 	Method  string          `json:"method,omitempty"` // initialize returns the manifest

@@ -174,11 +174,11 @@ func (h *Host) take(ctx context.Context, s *plug.Start, timeout time.Duration) (
 			f.RetryAfter = 5
 			return nil, f
 		}
-		starting, giveUp := context.WithCancel(h.life)
+		life, giveUp := context.WithCancel(h.life)
 		at = &slot{sum: sum, ready: make(chan struct{}), giveUp: giveUp, began: time.Now()}
 		h.slots[of] = at
 		h.starting++
-		h.ends.Go(func() { h.fill(starting, of, at, s) })
+		h.ends.Go(func() { h.fill(life, of, at, s) })
 	}
 	at.users++
 	h.mu.Unlock()
