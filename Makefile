@@ -7,6 +7,10 @@ SHELL := /bin/bash
 # Tools at pinned versions live inside the clone and come first.
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
+# make expands $ in what its command line sets (make run LONGBOX_ADMIN='admin:Pa$word1') before it passes that on. This
+# keeps every value as it was given.
+$(foreach v,$(.VARIABLES),$(if $(findstring command line,$(origin $v)),$(eval override export $v := $$(value $v))))
+
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 

@@ -156,6 +156,23 @@ func TestKeepsTheServerOfTheDatabase(t *testing.T) {
 	}
 }
 
+// A password on make's command line reaches Longbox as it was given, with every $.
+func TestRunPassesOnWhatMakeWasGiven(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	newClone(t, dir, map[string]string{"Makefile": string(makefile), "bin/go": "#!/bin/sh\n",
+		".bin/localstack": "#!/bin/sh\necho \"$LONGBOX_ADMIN $LIBRARY $WEB_DIR\"\n"})
+	cmd := exec.Command("make", "--no-print-directory", "-C", dir, "run", "LONGBOX_ADMIN=a:P$w$$x#(y)", "LIBRARY=/srv/A$B")
+	cmd.Env = []string{"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "WEB_DIR=/srv/$W"}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "a:P$w$$x#(y) /srv/A$B /srv/$W\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // newClone creates the parts of a clone that prepare.sh needs, with these additional files. Programs in bin come first
 // on its PATH.
 func newClone(t *testing.T, dir string, files map[string]string) {
