@@ -60,13 +60,8 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 		return nil, err
 	}
 	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, maxPages)
-	if blob.InternalError(err) && !at.top { // the folders above it were listed
-		e := fault.Invalid("path", "cannot be listed: check that Longbox may read the folder")
-		e.Err = err
-		return nil, e
-	}
 	if err != nil {
-		return nil, Unlisted(err)
+		return nil, at.Unlisted(err)
 	}
 	out := &Listing{CurrentPath: at.Path, Truncated: more}
 	if !at.top {
@@ -144,6 +139,17 @@ func entries(at Place, keys []string, directories bool) []Entry {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	return out
+}
+
+// Unlisted is Unlisted for a place that Reach has reached: the folders above it were listed, so only the folder itself
+// is closed.
+func (at Place) Unlisted(err error) error {
+	if !blob.InternalError(err) || at.top {
+		return Unlisted(err)
+	}
+	e := fault.Invalid("path", "cannot be listed: check that Longbox may read the folder")
+	e.Err = err
+	return e
 }
 
 // Unlisted turns a failed listing into a fault of the path: an administrator must fix a missing or closed bucket, and a

@@ -36,7 +36,8 @@ type fixture struct {
 	added    int               // times that the library said that tasks were added
 	bumped   int
 
-	listing [][]string // keys below the root, by pages
+	listing  [][]string // keys below the root, by pages
+	unlisted []string   // folders below the root
 }
 
 // folders is a store in which all folders exist but a few.
@@ -72,7 +73,16 @@ func (f folders) Walk(_ context.Context, _, prefix, _ string, _ func(folder stri
 			yield(blob.Walked{}, blob.ErrNotFound)
 		case "down/":
 			yield(blob.Walked{}, fault.New(fault.Unavailable, "the store is down"))
+		case "locked/":
+			yield(blob.Walked{}, fmt.Errorf("list s3://bucket/locked/: %w", &blob.StatusError{Status: 500}))
+		case "latin/":
+			yield(blob.Walked{}, &blob.UnlistedError{Folders: slices.Repeat([]string{"latin/caf\uFFFD/"}, 100), Err: &blob.StatusError{Status: 500}})
 		default:
+			for _, folder := range f.unlisted {
+				if !yield(blob.Walked{Unlisted: prefix + folder}, nil) {
+					return
+				}
+			}
 			for _, page := range f.listing {
 				var objects []blob.Object
 				for _, key := range page {

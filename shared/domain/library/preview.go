@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ type Preview struct {
 	DetectedSeries []DetectedSeries `json:"detectedSeries" nullable:"false" doc:"Detected series by name; at most 1,000"`
 	TotalSeries    int              `json:"totalSeries"`
 	TotalFiles     int              `json:"totalFiles" doc:"Number of books among the listed files"`
-	Truncated      bool             `json:"truncated" doc:"Whether there is more: the preview lists at most 20,000 files and for at most 10 seconds"`
+	Truncated      bool             `json:"truncated" doc:"Whether there is more: the preview lists at most 20,000 files, for at most 10 seconds, and leaves out folders that cannot be listed"`
 }
 
 // DetectedSeries is one series of a preview.
@@ -86,17 +87,19 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 	f := finder{set: set, rules: l.TitlePreprocessingRules, found: map[string]*detected{}}
 	ctx, cancel := context.WithTimeout(ctx, previewTime)
 	defer cancel()
-	listed := 0
-	for found, err := range store.Walk(ctx, at.Root.Bucket, at.Prefix, "", func(folder string) bool {
+	mayHold := func(folder string) bool {
 		return MayHold(l.AllowedFormats, chosen, strings.TrimPrefix(folder, at.Prefix))
-	}) {
+	}
+	listed, leftOut := 0, false
+	for found, err := range store.Walk(ctx, at.Root.Bucket, at.Prefix, "", mayHold) {
 		if err != nil && ctx.Err() != nil && listed > 0 {
 			f.Truncated = true
 			break
 		}
 		if err != nil {
-			return nil, filesystem.Unlisted(err)
+			return nil, unlisted(at, err)
 		}
+		leftOut = leftOut || found.Unlisted != "" && mayHold(found.Unlisted)
 		for _, o := range found.Objects {
 			if listed++; listed > previewKeys || ctx.Err() != nil {
 				f.Truncated = true
@@ -111,7 +114,24 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 			break
 		}
 	}
+	f.Truncated = f.Truncated || leftOut
 	return f.result(), nil
+}
+
+// unlisted turns a failed listing into a fault. Too many closed folders are for an administrator, as in a scan.
+func unlisted(at filesystem.Place, err error) error {
+	var many *blob.UnlistedError
+	if !errors.As(err, &many) {
+		return at.Unlisted(err)
+	}
+	var first []string
+	for _, folder := range many.Folders[:min(len(many.Folders), 3)] {
+		first = append(first, strings.TrimPrefix(folder, at.Prefix))
+	}
+	wrong := fault.Invalid("path", "has more than %d folders that cannot be listed, among them %s: check their permissions, that their names are UTF-8, "+
+		"and that the storage works", len(many.Folders), strings.Join(first, ", "))
+	wrong.Err = err
+	return wrong
 }
 
 // finder collects the series of a preview.

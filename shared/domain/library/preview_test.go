@@ -65,6 +65,31 @@ func TestPreviewIsBounded(t *testing.T) {
 	}
 }
 
+// What an administrator must mend in the folders is no failure that passes, and what is left out is no complete preview.
+func TestPreviewOfClosedFolders(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	f.listing = [][]string{{"b/1.cbz"}}
+	me := f.User(t, "one", "maintainer")
+	for folder, why := range map[string]string{
+		"locked": "cannot be listed: check that Longbox may read the folder",
+		"latin":  "has more than 100 folders that cannot be listed, among them caf\uFFFD/",
+	} {
+		r := me.Do("POST", previewPath, `{"path":"/books/`+folder+`"}`).Want(400)
+		m := r.Map()
+		if got := fieldsOf(m); !slices.Equal(got, []string{"path"}) || !strings.Contains(m["message"].(string), why) || r.Header.Get("Retry-After") != "" {
+			t.Errorf("%s: %v: %v", folder, got, m["message"])
+		}
+	}
+	for folder, truncated := range map[string]bool{"caf\uFFFD/": true, "caf\uFFFD/old/": false, ".cache/": false} {
+		f.unlisted = []string{folder}
+		m := me.Do("POST", previewPath, `{"path":"/books","excludedPatterns":"old"}`).Want(200).Map()
+		if m["truncated"] != truncated || m["totalFiles"] != 1.0 {
+			t.Errorf("%s: truncated %v, %v files", folder, m["truncated"], m["totalFiles"])
+		}
+	}
+}
+
 func TestPreviewRefuses(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
