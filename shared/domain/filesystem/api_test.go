@@ -43,6 +43,7 @@ func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (f
 		if len(folders)+len(objects) == 1000*pages {
 			return folders, objects, true, nil
 		}
+		rest = strings.ToValidUTF8(rest, "\uFFFD") // as gateways do
 		if name, _, is := strings.Cut(rest, "/"); !is {
 			objects = append(objects, blob.Object{Key: prefix + rest})
 		} else if f := prefix + name + "/"; !slices.Contains(folders, f) {
@@ -88,7 +89,7 @@ func names(m map[string]any) string {
 func TestBrowse(t *testing.T) {
 	t.Parallel()
 	s := serve(t, listing{"books:b/1.cbz", "books:A/x", "books:a/夏目漱石/1.epub", "books:Z.cbz", "books:c.cbz", "books:.hidden/x", "books:.DS_Store",
-		"books:empty/", "books:odd/line\nbreak/1.cbz", "books:odd/plain/1.cbz", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"})
+		"books:empty/", "books:odd/line\nbreak/1.cbz", "books:odd/plain/1.cbz", "books:odd/caf\xe9/1.cbz", "books:marker/", "books:marker/1.cbz", "cloud:one/x/1.cbz", "cloud:two/secret.cbz"})
 	admin := s.User(t, "one", "admin")
 
 	m := admin.Do("GET", "/api/v1/filesystem/drives?pageSize=2", nil).Want(200).Map()
@@ -126,6 +127,9 @@ func TestBrowse(t *testing.T) {
 	for _, e := range admin.Do("GET", browse+"/srv/books/odd", nil).Want(200).Map()["entries"].([]any) {
 		e := e.(map[string]any)
 		admin.Do("GET", browse+url.QueryEscape(e["path"].(string)), nil).Want(map[bool]int{true: 200, false: 400}[e["isReadable"].(bool)])
+	}
+	if m := admin.Do("GET", browse+"/srv/books/odd/caf%EF%BF%BD", nil).Want(400).Map(); !strings.Contains(m["message"].(string), "is not UTF-8") {
+		t.Errorf("a name that is not UTF-8: %v", m)
 	}
 	if m := admin.Do("GET", browse+"s3://cloud/one", nil).Want(200).Map(); m["parentPath"] != nil {
 		t.Errorf("a root's parent: %v", m)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -106,6 +107,8 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 			return Unlisted(err)
 		case !folder && object:
 			return fault.Invalid("path", "is a file or a symbolic link, which Longbox does not follow: name a folder")
+		case !folder && unclear(name):
+			return fault.Invalid("path", "does not exist under this name: the folder's name is not UTF-8 or contains control characters; rename the folder")
 		case !folder:
 			return fault.Invalid("path", "does not exist%s", Accents(name))
 		}
@@ -113,6 +116,10 @@ func Reach(ctx context.Context, store Store, bucket, root, prefix string) error 
 	}
 	return nil
 }
+
+// unclear reports whether a name, as it was listed, is not the real one: listings replace what is not UTF-8 and control
+// characters by U+FFFD.
+func unclear(name string) bool { return strings.ContainsRune(name, utf8.RuneError) }
 
 // Accents returns a hint for a missing folder with accents in its name: the store compares bytes, and é has two
 // encodings.
@@ -133,7 +140,7 @@ func entries(at Place, keys []string, directories bool) []Entry {
 		}
 		full := strings.TrimSuffix(at.Path, "/") + "/" + name
 		_, err := Clean(full)
-		out = append(out, Entry{Name: name, Path: full, IsDirectory: directories, IsReadable: err == nil})
+		out = append(out, Entry{Name: name, Path: full, IsDirectory: directories, IsReadable: err == nil && !unclear(name)})
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
