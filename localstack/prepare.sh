@@ -57,7 +57,7 @@ step() {
 }
 
 # last is the line of the log that names the problem.
-last() { { grep -E '^(E:|dpkg: error|go: |.*error)' "$log" || tail -n 1 "$log"; } | tail -n 1 | cut -c1-300; }
+last() { { grep -v '^go: downloading ' "$log" | grep -E '^(E:|dpkg: error|go: |.*error)' || tail -n 1 "$log"; } | tail -n 1 | cut -c1-300; }
 
 # room <GB> <folder...> says which folders are on a disk that is nearly full. Otherwise that shows as failures of many kinds.
 room() {
@@ -157,6 +157,18 @@ release_services() {
 
 # --- Go tools --------------------------------------------------------------------------------------------------------
 
+# check_go refuses a Go older than go.mod asks for, unless it may fetch a newer one, as Go 1.21 and later do by default.
+# Otherwise that shows as a failed installation of a tool, after the packages were installed.
+check_go() {
+	command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
+	[[ $(GOTOOLCHAIN=local go version) =~ go([0-9]+\.[0-9]+(\.[0-9]+)?) ]] || return 0
+	local version=${BASH_REMATCH[1]} needed
+	needed=$(sed -n 's/^go //p' go.mod)
+	at_least "$version" "$needed" || { at_least "$version" 1.21 && [[ $(cd / && go env GOTOOLCHAIN) != local ]]; } ||
+		fail "Go $version is too old: install Go $needed or newer from https://go.dev/dl and put its bin folder first on the PATH"
+}
+at_least() { printf '%s\n' "$2" "$1" | sort -VC; }
+
 # tool <name> <module path of the command> <version>
 tool() {
 	local name=$1 path=$2 version=$3
@@ -204,7 +216,7 @@ install_localstack() {
 exec 9>"$tools/lock"
 flock -n 9 || { say "another make is preparing this clone: waiting for it" && flock 9; }
 
-[[ ${1:-} == packages ]] || command -v go >/dev/null || fail "no Go found: install Go 1.26 or newer from https://go.dev/dl and put its bin folder on the PATH"
+[[ ${1:-} == packages ]] || check_go
 
 case ${1:-} in
 run)

@@ -17,7 +17,7 @@ func TestPreparesOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	begun, end := filepath.Join(dir, "begun"), filepath.Join(dir, "end")
-	newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\necho begun >" + begun + "\nread go <" + end + "\n"})
+	newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\n[ \"$1\" = build ] || exit 0\necho begun >" + begun + "\nread go <" + end + "\n"})
 	for _, pipe := range []string{begun, end} {
 		if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 			t.Fatal(err)
@@ -156,6 +156,35 @@ func TestKeepsTheServerOfTheDatabase(t *testing.T) {
 	}
 }
 
+// A Go that is too old is named before anything is installed. Go 1.21 and later may fetch a newer one.
+func TestOldGo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ version, toolchain, refused string }{
+		{"go1.19.8", "", "1.19.8"}, {"go1.22", "local", "1.22"}, {"go1.26rc1", "local", "1.26"}, {"go1.22.2", "auto", ""}, {"go1.26.0", "local", ""},
+		{"go1.100.1", "local", ""}, {"devel go1.27-0123abc", "local", ""},
+	} {
+		dir := t.TempDir()
+		newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\ncase $1 in\nversion) echo go version " + c.version + " linux/amd64 ;;\nenv) echo " + c.toolchain + " ;;\nesac\n"})
+		out, err := prepareRun(dir).CombinedOutput()
+		want := "Longbox: Go " + c.refused + " is too old: install Go 1.26.0 or newer from https://go.dev/dl and put its bin folder first on the PATH\n"
+		if refused := err != nil && string(out) == want; refused != (c.refused != "") || !refused && err != nil {
+			t.Errorf("%+v: %v: %s", c, err, out)
+		}
+	}
+}
+
+// What Go was fetching when it failed is not why.
+func TestNamesTheProblemOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	newClone(t, dir, map[string]string{".tools/version/versitygw": "old",
+		"bin/go": "#!/bin/sh\n[ $1 = install ] || exit 0\necho go: example.org/a: no such host\necho go: downloading example.org/b v1.0.0\nexit 1\n"})
+	out, err := prepareRun(dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), " cannot be installed (go: example.org/a: no such host): ") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A password on make's command line reaches Longbox as it was given, with every $.
 func TestRunPassesOnWhatMakeWasGiven(t *testing.T) {
 	t.Parallel()
@@ -183,7 +212,7 @@ func newClone(t *testing.T, dir string, files map[string]string) {
 	}
 	version := regexp.MustCompile(`(?m)^versitygw=(.+)$`).FindStringSubmatch(string(script))
 	all := map[string]string{"localstack/prepare.sh": string(script), ".tools/bin/versitygw": "", ".tools/version/versitygw": version[1],
-		"bin/apt-get": "#!/bin/sh\n", "bin/chmod": "#!/bin/sh\n"}
+		"go.mod": "module x\n\ngo 1.26.0\n", "bin/apt-get": "#!/bin/sh\n", "bin/chmod": "#!/bin/sh\n"}
 	maps.Copy(all, files)
 	for name, text := range all {
 		path := filepath.Join(dir, name)
