@@ -23,6 +23,7 @@ translator=1.115.0
 # Started as root, what is built here runs as another user, whatever root's own files are like.
 umask 022
 
+target=${1:-}
 tools=$PWD/.tools
 log=$tools/install.log
 
@@ -103,7 +104,10 @@ install_packages() {
 	local command="apt-get install -y --no-install-recommends ${missing[*]}" then=
 	[[ " ${missing[*]} " != *" postgresql "* ]] || then=" && $keep"
 	if ((EUID != 0)); then
-		fail "these packages are missing; as root, run: apt-get update && $command$then"
+		local missed="apt-get update && $command$then"
+		# Only this keeps the services of the servers from being started.
+		[[ $target != @(run|packages) ]] || missed="make -C $(printf %q "$PWD") packages"
+		fail "these packages are missing; as root, run: $missed"
 	fi
 	command -v apt-get >/dev/null || fail "this machine has no apt-get: install these packages by hand (names in Debian): ${missing[*]}"
 	say "installing Debian packages (a few minutes, once): ${missing[*]}"
@@ -216,9 +220,9 @@ install_localstack() {
 exec 9>"$tools/lock"
 flock -n 9 || { say "another make is preparing this clone: waiting for it" && flock 9; }
 
-[[ ${1:-} == packages ]] || check_go
+[[ $target == packages ]] || check_go
 
-case ${1:-} in
+case $target in
 run)
 	room 1 "${DATA_DIR:-.data}"
 	need_compiler
