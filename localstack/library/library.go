@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -94,6 +96,51 @@ func check(folder, dataDir string) error {
 		return fmt.Errorf("library folder %s cannot be entered: give this user execute permission on it (%w)", folder, err)
 	}
 	return checkApart(folder, dataDir)
+}
+
+// SayLinks says which roots contain links to folders: they are not followed, and a library of links would be empty. A
+// link may lead to a disk that does not answer, so the start does not wait for it.
+func SayLinks(roots []Root, say func(string, ...any)) {
+	var served []os.FileInfo
+	for _, r := range roots {
+		if info, err := os.Stat(r.Folder); err == nil {
+			served = append(served, info)
+		}
+	}
+	for _, r := range roots {
+		if names := links(r.Folder, served); len(names) > 0 {
+			say("Longbox: library folder %s contains links to folders (%s), which Longbox does not follow: name their targets in LIBRARY",
+				r.Folder, strings.Join(names, ", "))
+		}
+	}
+}
+
+// links returns the names of a folder's links to folders that are not served; of more than three only three, and "...".
+func links(folder string, served []os.FileInfo) (names []string) {
+	f, err := os.Open(folder)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(1000)
+		for _, e := range entries {
+			if e.Type()&os.ModeSymlink == 0 || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			target, err := os.Stat(filepath.Join(folder, e.Name()))
+			if err != nil || !target.IsDir() || slices.ContainsFunc(served, func(s os.FileInfo) bool { return os.SameFile(s, target) }) {
+				continue
+			}
+			if len(names) == 3 {
+				return append(names, "...")
+			}
+			names = append(names, strings.Trim(strconv.Quote(e.Name()), `"`))
+		}
+		if err != nil {
+			return names
+		}
+	}
 }
 
 func checkApart(folder, dataDir string) error {

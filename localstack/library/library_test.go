@@ -87,6 +87,30 @@ func TestRootsRefuses(t *testing.T) {
 	}
 }
 
+// Links to folders are not followed. The start names them, because a library of links would be empty.
+func TestSayLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	roots := []Root{{Folder: filepath.Join(dir, "none")}, {Folder: filepath.Join(dir, "one")}, {Folder: filepath.Join(dir, "many")}, {Folder: filepath.Join(dir, "gone")}}
+	for _, r := range roots[:3] {
+		if err := os.MkdirAll(filepath.Join(r.Folder, "folder"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"none/.hidden": "folder", "none/broken": "nothing", "none/self": "self", "none/null": "/dev/null",
+		"none/served": "../one", "one/man\nga": dir, "many/1": dir, "many/2": dir, "many/3": dir, "many/4": dir} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said []string
+	SayLinks(roots, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	want := "Longbox: library folder " + dir + "/one contains links to folders (man\\nga), which Longbox does not follow: name their targets in LIBRARY"
+	if len(said) != 2 || said[0] != want || !strings.Contains(said[1], "/many contains links") || !strings.Contains(said[1], ", ...), which") {
+		t.Errorf("said %q, want %q and one about many", said, want)
+	}
+}
+
 // A disk that does not answer is named, and does not keep the start from being stopped.
 func TestSilentDiskIsNamed(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,7 @@ func Start(ctx context.Context, c Config, console *supervise.Console) (*Stack, e
 	if s.account.Switch {
 		go s.checkRoots(ctx)
 	}
+	go library.SayLinks(s.roots, console.Say)
 	s.front.Open(front.Targets{API: s.address(api), Media: s.address(media), Relay: s.address(relay), Web: s.web}, s.config.TrustedProxies, console.Say)
 	return s, nil
 }
