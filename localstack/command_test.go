@@ -73,7 +73,8 @@ func begin(t *testing.T, s site, env ...string) *command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(s.programs, "localstack"))
+	// The umask must not decide what the programs' user can enter.
+	cmd := exec.Command("/bin/sh", "-c", `umask 077; exec "$0"`, filepath.Join(s.programs, "localstack"))
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "PORT=0", "DATA_DIR=" + s.data,
 		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere",
 		"PGSERVICE=work", "PGOPTIONS=-c default_transaction_read_only=on", "PGTARGETSESSIONATTRS=standby",

@@ -24,6 +24,9 @@ func main() {
 func run() error {
 	// Writing to a closed terminal must not kill the system during its shutdown.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if os.Geteuid() == 0 { // Its children are of another user, who must be able to enter DATA_DIR. Secrets have modes of their own.
+		syscall.Umask(0o022)
+	}
 	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // It is under nohup.
 		ends = append(ends, syscall.SIGHUP)

@@ -53,7 +53,7 @@ func TestStartUseStopStart(t *testing.T) {
 	checkKilledWorker(t, c, s)
 	if out := c.stop(t); strings.Contains(out, "secret-word") ||
 		!strings.Contains(out, "make run has no CDN and ignores DELIVERY, ORIGIN_SECRET\n") ||
-		!strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
+		strings.Contains(out, "cannot enter "+s.dir) || !strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
 		t.Errorf("it printed %s", out)
 	}
 	if left := children(t, s); len(left) != 0 {
@@ -112,6 +112,9 @@ func TestStartAfterKill(t *testing.T) {
 	}
 	s := newSite(t, mode)
 	c := start(t, s)
+	if closed := account.CanReadAll() && os.Geteuid() == 0; closed != strings.Contains(c.output(), "cannot enter "+s.dir+", so every program may read all files") {
+		t.Errorf("in a closed folder (%v), it printed %s", closed, c.output())
+	}
 	orphans := children(t, s)
 	if len(orphans) != 10 {
 		t.Errorf("%d children, want 4 servers and 6 functions: %v", len(orphans), orphans)

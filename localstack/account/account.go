@@ -9,6 +9,7 @@
 package account
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,8 +27,8 @@ type Account struct {
 	UID, GID int
 	// Switch is true when the supervisor is root and must switch to the account for every child.
 	Switch bool
-	// enterAll is true when a parent folder of our own files is closed to the account.
-	enterAll bool
+	// Closed is a parent folder of our own files that is closed to the account. Every child may then read everything.
+	Closed string
 }
 
 // errClosed means that the account cannot reach our files and the necessary capability is missing.
@@ -55,7 +56,7 @@ func Choose(dataDir string, enter ...string) (Account, error) {
 			return Account{}, fmt.Errorf("%w: user id %d cannot enter %s on the way to %s: move the clone or open that folder with chmod o+x",
 				errClosed, a.UID, closed, dir)
 		}
-		a.enterAll = true
+		a.Closed = cmp.Or(a.Closed, closed)
 	}
 	return a, nil
 }
@@ -182,7 +183,7 @@ func (a Account) Command(readAll bool, dir, path string, args ...string) *exec.C
 		return cmd // Root without the capability (some containers): a process that only reads stays root.
 	}
 	credential := &syscall.Credential{Uid: uint32(a.UID), Gid: uint32(a.GID)}
-	if readAll || a.enterAll {
+	if readAll || a.Closed != "" {
 		// The capability takes effect with the first exec, so a shell after it enters the closed folder.
 		cmd = exec.Command("/bin/sh", append([]string{"-c", `cd "$1" && shift && exec "$@"`, "sh", dir, path}, args...)...)
 		cmd.Dir = "/"

@@ -112,6 +112,10 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	if s.account, err = account.Choose(s.config.DataDir, s.config.Programs, filepath.Dir(tools)); err != nil {
 		return err
 	}
+	if s.account.Closed != "" {
+		s.console.Say("Longbox: user id %d, as which every program runs, cannot enter %s, so every program may read all files of this machine: "+
+			"move the clone and DATA_DIR elsewhere, or start as a user who may read the library", s.account.UID, s.account.Closed)
+	}
 	if s.secrets, err = secret.Load(s.config.DataDir); err != nil {
 		return err
 	}
