@@ -76,6 +76,11 @@ func TestCoverOfABook(t *testing.T) {
 	upload(one, 250)
 	admin.Do("PATCH", paths[1]+"/cover/source", object{"source": "book:" + b.ID.String()}).Want(200)
 	shows("chosen by the series", 100)
+	s.exec("update book set deleted_at = now() where id = $1", b.ID)
+	if w, _, _ := size(t, reader.Do("GET", paths[1]+"/thumbnail", nil).Want(200).Body); w != 200 {
+		t.Errorf("the chosen book is gone, its cover of width %d is not", w)
+	}
+	s.exec("update book set deleted_at = null where id = $1", b.ID)
 
 	// A book that cannot be read shows its uploaded picture.
 	at := "/api/v1/books/" + broken.ID.String()
@@ -85,6 +90,15 @@ func TestCoverOfABook(t *testing.T) {
 	upload(at, 500)
 	if r := reader.Do("GET", at+"/thumbnail", nil).Want(200); r.Header.Get("Content-Type") != "image/jpeg" {
 		t.Errorf("a broken book shows %s", r.Header.Get("Content-Type"))
+	}
+
+	// The list of someone who wants nothing does not show what others want.
+	other := s.as("reader")
+	for _, kind := range []string{"collections", "readlists"} {
+		r := other.Do("GET", "/komga/api/v1/"+kind+"/want-to-read/thumbnail", nil).Want(200)
+		if got := r.Header.Get("Content-Type"); got != "image/svg+xml" {
+			t.Errorf("the empty list in %s shows %s", kind, got)
+		}
 	}
 }
 

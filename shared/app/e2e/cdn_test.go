@@ -288,7 +288,16 @@ func TestOneRenderPerObject(t *testing.T) {
 func TestRenditionQuotaAtTheCDN(t *testing.T) {
 	t.Parallel()
 	s, admin, b := cdnSystem(t)
-	path := cdnPath(s.location(t, admin, pageURL(b, 1)+"?width=800&format=png"))
+	draw := func(origin http.Handler, width string) {
+		t.Helper()
+		req := httptest.NewRequest("GET", "/cdn"+cdnPath(s.location(t, admin, pageURL(b, 1)+"?format=png&width="+width)), nil)
+		req.Header.Set("X-Origin-Secret", s.cdn.Config.Origin.Secrets[0])
+		w := httptest.NewRecorder()
+		origin.ServeHTTP(w, req)
+		if w.Code != 200 {
+			t.Fatalf("status %d: %.200s", w.Code, w.Body.Bytes())
+		}
+	}
 	kept := func() (n int) {
 		t.Helper()
 		for list, err := range s.s3.Config.Media().List(t.Context(), s.s3.Config.MediaBucket, blob.Expiring, "") {
@@ -303,22 +312,23 @@ func TestRenditionQuotaAtTheCDN(t *testing.T) {
 		s.DB.Exec(t, "update tenant set max_rendition_bytes = $2 where id = $1", s.One, c.limit)
 		origin := s.anotherMedia(t) // remembers no tenant
 		for range 3 {               // the first miss alone stores nothing
-			req := httptest.NewRequest("GET", "/cdn"+path, nil)
-			req.Header.Set("X-Origin-Secret", s.cdn.Config.Origin.Secrets[0])
-			w := httptest.NewRecorder()
-			origin.ServeHTTP(w, req)
-			if w.Code != 200 {
-				t.Fatalf("status %d: %.200s", w.Code, w.Body.Bytes())
-			}
+			draw(origin, "800")
 		}
 		if n := kept(); n != c.kept {
 			t.Errorf("limit of %d bytes: %d pages are kept, want %d", c.limit, n, c.kept)
 		}
 	}
-	var used int64
-	row := s.DB.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", s.One)
-	if err := row.Scan(&used); err != nil || used == 0 {
-		t.Errorf("%d bytes are counted, %v", used, err)
+	used := func() (n int64) {
+		t.Helper()
+		if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select bytes from rendition_usage where tenant_id = $1", s.One).Scan(&n); err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	before := used()
+	draw(s.anotherMedia(t), "600") // once: it is not stored
+	if now := used(); before == 0 || now != before || kept() != 1 {
+		t.Errorf("%d bytes are counted, then %d for %d pages", before, now, kept())
 	}
 }
 

@@ -201,8 +201,12 @@ func TestSeriesPicture(t *testing.T) {
 		return a.Header.Get("ETag")
 	}
 	first := shown("first_book", 300, 400)
+	s.exec("update series set updated_at = now() + interval '1 minute'") // later than the changes of its pictures
+	date := s.fetch(t, admin, "GET", series+"/thumbnail").want(t, 200).Header.Get("Last-Modified")
+	s.fetch(t, admin, "GET", series+"/thumbnail", "If-Modified-Since", date).want(t, 304)
 	testkit.WriteFile(t, s.folder, "S/poster.jpg", testkit.JPEG(t, 800, 800, 2))
 	s.scan(admin, library)
+	s.fetch(t, admin, "GET", series+"/thumbnail", "If-Modified-Since", date).want(t, 200)
 	poster := shown("file", 400, 400)
 	testkit.WriteFile(t, s.folder, "S/Cover.JPG", testkit.JPEG(t, 400, 200, 3))
 	s.scan(admin, library)
@@ -250,5 +254,25 @@ func TestSeriesPicture(t *testing.T) {
 	s.scan(admin, library)
 	if again := shown("first_book", 300, 400); again != first {
 		t.Errorf("tag %s, first %s", again, first)
+	}
+}
+
+// A series does not show the picture of another library's folder of the same name.
+func TestSeriesPictureOfAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, links{})
+	admin := s.as("admin")
+	testkit.WriteFile(t, s.folder, "A/S/a 1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, s.folder, "A/S/cover.jpg", testkit.JPEG(t, 300, 300, 2))
+	testkit.WriteFile(t, s.folder, "B/S/b 1.cbz", testkit.Zip(t, testkit.File{Name: "1.jpg", Data: testkit.JPEG(t, 900, 1200, 1)}))
+	for _, name := range []string{"A", "B"} {
+		s.scan(admin, s.library(admin, name, "/"+name))
+	}
+	books := s.books(admin)
+	for key, want := range map[string][2]int{"A/S/a 1.cbz": {300, 300}, "B/S/b 1.cbz": {300, 400}} {
+		a := s.fetch(t, admin, "GET", "/api/v1/series/"+books[key].SeriesID.String()+"/thumbnail").want(t, 200)
+		if w, h, _ := size(t, a.Body); w != want[0] || h != want[1] {
+			t.Errorf("%s: %d x %d", key, w, h)
+		}
 	}
 }

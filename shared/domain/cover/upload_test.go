@@ -112,6 +112,11 @@ func TestPeopleGiveBooksCovers(t *testing.T) {
 	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
 	told("reset", both)
 	is("custom 17, custom 18")
+	extra := me.Do("POST", one+"/cover", form(picture(t, 3))).Want(201).Map()
+	me.Do("PUT", one+"/covers/"+second["id"].(string)+"/select", nil).Want(200)
+	me.Do("DELETE", one+"/covers/"+extra["id"].(string), nil).Want(204) // not the shown one
+	is("custom 17, custom 18*")
+	me.Do("DELETE", one+"/covers/selected", nil).Want(204)
 
 	res := reader.Do("GET", second["path"].(string), nil).Want(200)
 	if !bytes.Equal(res.Body, picture(t, 2)) || res.Header.Get("Content-Type") != "image/jpeg" {
@@ -129,6 +134,9 @@ func TestPeopleGiveBooksCovers(t *testing.T) {
 	h.take()
 	third := me.Do("POST", elsewhere+"/cover", form(picture(t, 1))).Want(201).Map()
 	told("not the first of its series", "cover_updated book "+other.String()+"<nil>")
+	s.DB.Exec(t, "update book set number = case id when $1 then 2 else 1 end where id in ($1, $2)", f.book, other)
+	me.Do("POST", elsewhere+"/cover", form(picture(t, 60))).Want(201)
+	told("the first by number", "cover_updated book "+other.String()+"<nil>, cover_updated series "+f.series.String()+"<nil>")
 
 	at := one + "/covers/" + first["id"].(string)
 	for _, c := range []struct {

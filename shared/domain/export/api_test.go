@@ -211,8 +211,8 @@ func TestDeletedExportIsNotMade(t *testing.T) {
 	r := newRig(t)
 	me := r.User(t, "one", "reader")
 	other := r.ask(r.User(t, "one", "reader"), `{"format":"csv"}`)
-	me.Do("DELETE", at+"/"+other, nil).Want(404)
-	me.Do("DELETE", at+"/"+r.ask(me, `{"format":"csv"}`), nil).Want(204)
+	me.Do("DELETE", at+"/"+other.String(), nil).Want(404)
+	me.Do("DELETE", at+"/"+r.ask(me, `{"format":"csv"}`).String(), nil).Want(204)
 	if n := r.number("select count(*) from task where type = $1 and status = 'pending'", task.ExportSeries); n != 1 {
 		t.Errorf("%d exports are waiting, want that of the other user", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -198,7 +199,12 @@ func (m *Maker) Cover(w http.ResponseWriter, r *http.Request, row *coverRow) err
 	return m.send(w, r, img, tag, row.cache())
 }
 
-func (row *coverRow) lastModified() string { return row.Changed.UTC().Format(http.TimeFormat) }
+// lastModified is the date that stands for the cover: the last change, moved back by up to some months that depend on
+// the picture. A series can show another picture although its newest date stays, for example if an old one is deleted.
+func (row *coverRow) lastModified() string {
+	back := time.Duration(crc32.ChecksumIEEE([]byte(row.tag(row.Cover)))>>8) * time.Second
+	return row.Changed.Add(-back).UTC().Format(http.TimeFormat)
+}
 
 // unchanged answers 304 to a client that sends no ETag but exactly the date of this cover; the date must match because
 // an older cover may have been chosen since. A borrowed cover has no date: another book's may be the same.

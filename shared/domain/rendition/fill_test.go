@@ -324,13 +324,15 @@ func TestSeriesCoversAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec("update series set cover_source = 'book:' || $1 where id = $2", r.ids[5].String(), series[1])
+	r.exec("update series set cover_source = 'book:' || $1 where id = $2", r.ids[6].String(), series[0]) // of another series
+	r.exec("update book set number = 9 where id = $1", r.ids[0])                                         // no longer the first
 	got := r.fill(task.SeriesCovers, false, task.OfLibrary(r.library))
-	want := []string{r.ids[0].String(), r.ids[5].String(), series[2].String()}
+	want := []string{r.ids[1].String(), r.ids[5].String(), series[2].String()}
 	slices.Sort(want)
 	if stored := r.stored(); got.Result != (rendition.CoverCounts{Made: 3}) || !slices.Equal(stored, want) {
 		t.Errorf("%+v, stored %v, want %v", got, stored, want)
 	}
-	told := []string{"book " + r.ids[0].String(), "book " + r.ids[5].String(), "series " + series[0].String(), "series " + series[1].String(), "series " + series[2].String()}
+	told := []string{"book " + r.ids[1].String(), "book " + r.ids[5].String(), "series " + series[0].String(), "series " + series[1].String(), "series " + series[2].String()}
 	slices.Sort(told)
 	if got := r.told(); !slices.Equal(got, told) {
 		t.Errorf("told %v, want %v", got, told)

@@ -89,3 +89,17 @@ func TestLockOfALateAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A lock that nobody releases ends while those who wait for it still do. A miss is remembered for a day.
+func TestWhatEndsByItself(t *testing.T) {
+	t.Parallel()
+	client, tenant := testkit.Redis(t), uuid.New()
+	m := &Maker{Redis: client}
+	m.alone(t.Context(), tenant, "k", func() { t.Error("somebody is waited for") })
+	m.secondMiss(t.Context(), tenant, "k")
+	for what, most := range map[string]time.Duration{"render": renderWithin - time.Second, "miss": 24 * time.Hour} {
+		if left := client.PTTL(t.Context(), "lb:{"+tenant.String()+"}:"+what+":"+short("k")).Val(); left < most/4 || left > most {
+			t.Errorf("%s ends in %s", what, left)
+		}
+	}
+}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
 	"github.com/longbox/longbox/shared/platform/db"
+	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 	"github.com/longbox/longbox/shared/testkit"
 )
@@ -55,5 +58,24 @@ func TestAPictureOfOldKeysIsNotStored(t *testing.T) {
 				t.Errorf("stored is %t, want %t; %v", img != nil, want, err)
 			}
 		})
+	}
+}
+
+// A stored picture that cannot be read to its end keeps no room.
+func TestRoomOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s3 := testkit.StartS3(t)
+	m := &Maker{Media: s3.Config.Media(), Bucket: "media", Pages: page.NewServer(page.Server{})}
+	s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Length", strconv.Itoa(1<<20))
+		_, _ = w.Write(make([]byte, 1000))
+	})
+	if _, err := m.stored(t.Context(), "k"); !fault.Is(err, fault.Unavailable) {
+		t.Fatal(err)
+	}
+	for range 2 { // together all that a tenant has
+		if _, err := m.Pages.Hold(t.Context(), 64<<20, page.Brief); err != nil {
+			t.Error(err)
+		}
 	}
 }

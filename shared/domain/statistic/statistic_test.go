@@ -163,7 +163,8 @@ func TestBordersOfASpan(t *testing.T) {
 		who        *testkit.Client
 		pass       int
 		device, at string
-	}{{me, 1, "before", "2024-05-01T00:00:00Z"}, {other, 2, "theirs", "2024-05-02T00:00:00Z"}, {me, 2, "first", "2024-05-06T00:00:00Z"}, {me, 2, "second", "2024-05-06T10:00:00Z"}, {me, 3, "later", "2024-05-07T00:00:00Z"}} {
+	}{{me, 1, "before", "2024-05-01T00:00:00Z"}, {other, 2, "theirs", "2024-05-02T00:00:00Z"}, {me, 2, "first", "2024-05-06T00:00:00Z"}, {me, 2, "second", "2024-05-06T10:00:00Z"}, {me, 3, "later", "2024-05-07T00:00:00Z"},
+		{other, 4, "theirs", "2024-05-06T05:00:00Z"}} {
 		s.DB.Exec(t, `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, pages_read)
 			values ($1, $2, gen_random_uuid(), $3, $4, 'completed', $5, $6, $6, 1)`, s.One, c.who.ID, of["a1"], c.pass, c.device, c.at)
 		if c.device != "second" {

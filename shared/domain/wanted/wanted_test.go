@@ -196,6 +196,9 @@ func TestRefusals(t *testing.T) {
 		fmt.Sprintf(`{"seriesId":%q}`, theirs["A"]), fmt.Sprintf(`{"bookId":%q}`, theirs["a"])} {
 		me.Do("POST", at, body).Want(404)
 	}
+	if n := rows(t, s, "select count(*) from wanted"); n != 0 {
+		t.Errorf("%d entries of what is not there", n)
+	}
 	if got := me.Do("POST", at+"/bulk", fmt.Sprintf(`{"seriesIds":[%q],"bookIds":[%q]}`, theirs["A"], theirs["a"])).Want(200).Map(); got["added"] != 0.0 || got["alreadyPresent"] != 0.0 {
 		t.Errorf("another tenant's things are added: %v", got)
 	}
@@ -272,6 +275,7 @@ func TestFullList(t *testing.T) {
 	}
 	me.Do("POST", at, `{"seriesId":"`+of["A"].String()+`"}`).Want(201)
 	me.Do("POST", at, `{"seriesId":"`+of["C"].String()+`"}`).Want(409)
+	s.User(t, "one", "reader").Do("POST", at, `{"seriesId":"`+of["C"].String()+`"}`).Want(201)
 	if m := me.Do("GET", at, nil).Want(200).Map(); m["total"] != 10_000.0 {
 		t.Errorf("%v entries", m["total"])
 	}
