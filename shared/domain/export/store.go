@@ -42,8 +42,8 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Export, error) {
 	return e, err
 }
 
-// remove deletes the row, and cancels its task if that has not begun: it counts towards the limit no more. A task that is
-// making the file stops at its next batch. Another task deletes the file.
+// remove deletes the row, and cancels its task if that has not begun: it counts towards the limit no more. A task that
+// is making the file stops at its next batch. Another task deletes the file.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var n int64

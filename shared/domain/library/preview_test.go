@@ -65,7 +65,8 @@ func TestPreviewIsBounded(t *testing.T) {
 	}
 }
 
-// What an administrator must mend in the folders is no failure that passes, and what is left out is no complete preview.
+// What an administrator must mend in the folders is no failure that passes, and what is left out is no complete
+// preview.
 func TestPreviewOfClosedFolders(t *testing.T) {
 	t.Parallel()
 	f := serve(t)

@@ -121,7 +121,8 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnab
 	}
 }
 
-// own returns the caller's plugin, even one that they have disabled; NotFound if they have never enabled it, or removed it.
+// own returns the caller's plugin, even one that they have disabled; NotFound if they have never enabled it, or
+// removed it.
 func (r *Runner) own(ctx context.Context, plugin uuid.UUID, toAsk bool) (*runnable, error) {
 	var b pgx.Batch
 	load := queueMine(&b, plugin, toAsk)

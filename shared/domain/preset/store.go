@@ -10,8 +10,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// most is the maximum number of filters per user, and mostBytes that of their conditions together, in bytes: a page of a
-// list may hold them all.
+// most is the maximum number of filters per user, and mostBytes that of their conditions together, in bytes: a page of
+// a list may hold them all.
 const (
 	most      = 500
 	mostBytes = 2 << 20

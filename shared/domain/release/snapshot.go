@@ -191,8 +191,8 @@ func namedIn(raw []json.RawMessage) []Named {
 	return out
 }
 
-// candidates returns the usable releases of a poll in their stored form, and the numbers of all and of those recorded before,
-// which count for no limit.
+// candidates returns the usable releases of a poll in their stored form, and the numbers of all and of those recorded
+// before, which count for no limit.
 func (r *Result) candidates(now time.Time, recorded map[string]string) (all []*candidate, total, known int) {
 	seen := map[string]bool{}
 	for _, c := range r.recorded {
