@@ -472,6 +472,7 @@ func TestObjectOfADeletedExport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	r.exec("update task set started_at = now() where id = $1", id) // by a worker that has died
 	me.Do("DELETE", at+"/"+id.String(), nil).Want(204)
 	if err := r.run(id); err != nil {
 		t.Error(err)

@@ -43,13 +43,14 @@ func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Export, error) {
 }
 
 // remove deletes the row, and cancels its task if that has not begun: it counts towards the limit no more. A task that
-// is making the file stops at its next batch. Another task deletes the file.
+// is making the file stops at its next batch; one that was interrupted deletes what it has stored. Another task
+// deletes the file.
 func remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
 	var b pgx.Batch
 	var n int64
 	db.Affected(&b, &n, "delete from series_export where tenant_id = app.tenant() and account_id = app.account() and id = $1 and expires_at > now()", id)
-	b.Queue(`update task t set status = 'cancelled', completed_at = now() where t.tenant_id = app.tenant() and t.id = $1 and t.type = $2 and t.status = 'pending'
-		and not exists (select from series_export e where e.tenant_id = t.tenant_id and e.id = t.id)`, id, task.ExportSeries)
+	b.Queue(`update task t set status = 'cancelled', completed_at = now() where t.tenant_id = app.tenant() and t.id = $1 and t.type = $2
+		and t.status = 'pending' and t.started_at is null and not exists (select from series_export e where e.tenant_id = t.tenant_id and e.id = t.id)`, id, task.ExportSeries)
 	err := d.Run(ctx, &b)
 	if err == nil && n == 0 {
 		err = fault.Missing("Export")
