@@ -39,6 +39,9 @@ type Caller struct {
 // TenantID is the caller's tenant.
 func (c *Caller) TenantID() uuid.UUID { return c.Tenant }
 
+// UserID is the caller's account.
+func (c *Caller) UserID() uuid.UUID { return c.AccountID }
+
 // Enter checks the caller and binds the transaction to its tenant and account.
 func (c *Caller) Enter(b *pgx.Batch) {
 	b.Queue("select username, email, role, email_verified, extra, permissions, app.limited() from app.enter($1, $2, $3, $4, $5)",

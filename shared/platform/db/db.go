@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 // DB is a pool of connections. It connects on first use, so that the start makes no network call.
 type DB struct {
 	pool    *pgxpool.Pool
-	turns   *turns // shares the connections among tenants
+	turns   *turns // shares the connections among tenants and accounts
 	timeout time.Duration
 	away    atomic.Int64 // no connection attempts until then, Unix nanoseconds: the last one timed out
 }
@@ -144,6 +144,8 @@ type Scope interface {
 	Enter(b *pgx.Batch)
 	// TenantID returns the tenant of the scope.
 	TenantID() uuid.UUID
+	// UserID returns the account that the statements are for, or uuid.Nil.
+	UserID() uuid.UUID
 }
 
 type scopeKey struct{}
@@ -172,7 +174,7 @@ func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) e
 	all := &pgx.Batch{}
 	scope.Enter(all)
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
-	conn, release, err := d.acquire(ctx, scope.TenantID())
+	conn, release, err := d.acquire(ctx, scope)
 	if err != nil {
 		return translate(err)
 	}
@@ -181,20 +183,21 @@ func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) e
 	return answered(conn.SendBatch(ctx, all).Close())
 }
 
-// acquire returns a connection of the pool. It waits for the tenant's turn while others use the connections. For a new
-// connection it waits at most Connect.
-func (d *DB) acquire(ctx context.Context, tenant uuid.UUID) (conn *pgxpool.Conn, release func(), err error) {
-	if err := d.turns.take(ctx, tenant); err != nil {
+// acquire returns a connection of the pool. It waits for the turn of the scope while others use the connections. For a
+// new connection it waits at most Connect.
+func (d *DB) acquire(ctx context.Context, s Scope) (conn *pgxpool.Conn, release func(), err error) {
+	by := holder{s.TenantID(), s.UserID()}
+	if err := d.turns.take(ctx, by); err != nil {
 		return nil, nil, err
 	}
 	if conn, err = d.pool.Acquire(ctx); err != nil {
-		d.turns.give(tenant)
+		d.turns.give(by)
 		if errors.As(err, new(*pgconn.ConnectError)) {
 			d.away.Store(time.Now().Add(awayFor).UnixNano())
 		}
 		return nil, nil, err
 	}
-	return conn, func() { conn.Release(); d.turns.give(tenant) }, nil
+	return conn, func() { conn.Release(); d.turns.give(by) }, nil
 }
 
 // Enter only checks that the scope of ctx may enter.
@@ -210,7 +213,7 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	conn, release, err := d.acquire(ctx, scope.TenantID())
+	conn, release, err := d.acquire(ctx, scope)
 	if err != nil {
 		return translate(err)
 	}

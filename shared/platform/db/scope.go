@@ -19,6 +19,8 @@ func (t Tenant) Enter(b *pgx.Batch) {
 
 func (t Tenant) TenantID() uuid.UUID { return uuid.UUID(t) }
 
+func (t Tenant) UserID() uuid.UUID { return uuid.Nil }
+
 // Task is the scope of a worker that holds a task. Entering fails (see LeaseLost) once the lease is lost.
 type Task struct {
 	Tenant uuid.UUID
@@ -34,6 +36,9 @@ func (t Task) Enter(b *pgx.Batch) {
 // TenantID is the task's tenant.
 func (t Task) TenantID() uuid.UUID { return t.Tenant }
 
+// UserID is nobody's: the task is the tenant's.
+func (t Task) UserID() uuid.UUID { return uuid.Nil }
+
 // Acting is the scope of a worker that runs a task on behalf of a user, with the user's rights. Like a request, it
 // fails if the user is disabled or deleted.
 type Acting struct {
@@ -47,6 +52,9 @@ func (a Acting) Enter(b *pgx.Batch) {
 	b.Queue("select from app.enter($1, $2, null, null, '')", a.Tenant, a.Account)
 	NoStatementTimeout(b) // no client waits for a task
 }
+
+// UserID is the user on whose behalf the task runs.
+func (a Acting) UserID() uuid.UUID { return a.Account }
 
 // NoStatementTimeout lifts the time limit for a statement of a request (app.enter) from the rest of the transaction.
 // DATABASE_TIMEOUT still bounds all of it.

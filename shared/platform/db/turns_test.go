@@ -20,7 +20,7 @@ func TestTurnsAreShared(t *testing.T) {
 		var mu sync.Mutex
 		ask := func(tenant uuid.UUID) {
 			go func() {
-				if err := turns.take(t.Context(), tenant); err != nil {
+				if err := turns.take(t.Context(), holder{tenant: tenant}); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -35,17 +35,17 @@ func TestTurnsAreShared(t *testing.T) {
 		ask(quiet)
 		ask(quiet)
 		for _, who := range []uuid.UUID{loud, loud, quiet, loud} { // one after the other ends
-			turns.give(who)
+			turns.give(holder{tenant: who})
 			synctest.Wait()
 		}
 		if want := []uuid.UUID{loud, loud, quiet, loud, quiet, loud}; !slices.Equal(order, want) {
 			t.Errorf("%v, want %v", order, want)
 		}
-		turns.give(quiet)
-		turns.give(loud)
+		turns.give(holder{tenant: quiet})
+		turns.give(holder{tenant: loud})
 		synctest.Wait()
-		turns.give(loud)
-		if turns.free != 2 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+		turns.give(holder{tenant: loud})
+		if turns.free != 2 || len(turns.held)+len(turns.users) != 0 || len(turns.waiting) != 0 {
 			t.Errorf("%+v", turns)
 		}
 	})
@@ -68,7 +68,7 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 		}
 		ask := func(tenant uuid.UUID) {
 			go func() {
-				if err := turns.take(t.Context(), tenant); err != nil {
+				if err := turns.take(t.Context(), holder{tenant: tenant}); err != nil {
 					t.Error(err)
 				}
 			}()
@@ -79,27 +79,27 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 		}
 		has(loud, 8)
 		ask(quiet) // waits: there is none
-		turns.give(loud)
+		turns.give(holder{tenant: loud})
 		has(quiet, 1)
 		for range 5 {
-			turns.give(loud)
+			turns.give(holder{tenant: loud})
 		}
 		has(loud, 2) // and two more wait
-		turns.give(quiet)
+		turns.give(holder{tenant: quiet})
 		has(loud, 2)
 		for range 2 {
 			ask(quiet)
 		}
 		has(quiet, 2)
 		for range 2 {
-			turns.give(loud)
+			turns.give(holder{tenant: loud})
 			has(loud, 2)
 		}
 		for range 2 {
-			turns.give(loud)
-			turns.give(quiet)
+			turns.give(holder{tenant: loud})
+			turns.give(holder{tenant: quiet})
 		}
-		if turns.free != 8 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+		if turns.free != 8 || len(turns.held)+len(turns.users) != 0 || len(turns.waiting) != 0 {
 			t.Errorf("%+v", turns)
 		}
 	})
@@ -109,17 +109,68 @@ func TestTurnsAreKeptForOthers(t *testing.T) {
 func TestTurnsOfNobody(t *testing.T) {
 	turns, tenant := newTurns(8), uuid.New()
 	for _, who := range []uuid.UUID{uuid.Nil, tenant, uuid.Nil, tenant} {
-		if err := turns.take(t.Context(), who); err != nil {
+		if err := turns.take(t.Context(), holder{tenant: who}); err != nil {
 			t.Fatal(err)
 		}
-		turns.give(who)
+		turns.give(holder{tenant: who})
 	}
 	if turns.most != 8 {
 		t.Errorf("a tenant alone has %d of 8 connections", turns.most)
 	}
-	if err := turns.take(t.Context(), uuid.New()); err != nil || turns.most != 2 {
+	if err := turns.take(t.Context(), holder{tenant: uuid.New()}); err != nil || turns.most != 2 {
 		t.Errorf("of two tenants each has %d of 8 connections; %v", turns.most, err)
 	}
+}
+
+// An account gets half of its tenant's connections, even if the rest are free. One with many requests waits behind the
+// first of another one.
+func TestTurnsOfAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tenant := uuid.New()
+		loud, quiet, nobody := holder{tenant, uuid.New()}, holder{tenant, uuid.New()}, holder{tenant: tenant}
+		turns := newTurns(4)
+		ask := func(by holder) {
+			go func() {
+				if err := turns.take(t.Context(), by); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		has := func(by holder, want int) {
+			t.Helper()
+			synctest.Wait()
+			turns.mu.Lock()
+			defer turns.mu.Unlock()
+			if turns.users[by] != want {
+				t.Errorf("%d connections, want %d", turns.users[by], want)
+			}
+		}
+		for range 5 {
+			ask(loud)
+		}
+		has(loud, 2)
+		for range 2 {
+			ask(nobody)
+		}
+		has(nobody, 2) // work for nobody gets all that are free
+		ask(quiet)
+		turns.give(loud)
+		has(quiet, 1)
+		has(loud, 1) // and three more wait
+		turns.give(nobody)
+		has(loud, 2)
+		for range 2 {
+			turns.give(loud)
+			has(loud, 2)
+		}
+		for _, by := range []holder{loud, loud, quiet, nobody} {
+			turns.give(by)
+		}
+		if turns.free != 4 || len(turns.held)+len(turns.users) != 0 || len(turns.waiting) != 0 {
+			t.Errorf("%+v", turns)
+		}
+	})
 }
 
 // A caller who gives up loses no turn, neither while waiting nor when the turn comes at the same moment.
@@ -127,18 +178,18 @@ func TestTurnsOfThoseWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, tenant := newTurns(1), uuid.New()
 		for i := range 200 {
-			if err := turns.take(t.Context(), tenant); err != nil {
+			if err := turns.take(t.Context(), holder{tenant: tenant}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			left := make(chan error)
-			go func() { left <- turns.take(ctx, tenant) }()
+			go func() { left <- turns.take(ctx, holder{tenant: tenant}) }()
 			synctest.Wait()
 			turns.mu.Lock() // the waiter sees all that follows at once
 			cancel()
 			together := i%2 == 0
 			if together {
-				turns.next(tenant)
+				turns.next(holder{tenant: tenant})
 			}
 			turns.mu.Unlock()
 			err := <-left
@@ -146,9 +197,9 @@ func TestTurnsOfThoseWhoLeave(t *testing.T) {
 				t.Error(err)
 			}
 			if !together || err == nil {
-				turns.give(tenant)
+				turns.give(holder{tenant: tenant})
 			}
-			if turns.free != 1 || len(turns.held) != 0 || len(turns.waiting) != 0 {
+			if turns.free != 1 || len(turns.held)+len(turns.users) != 0 || len(turns.waiting) != 0 {
 				t.Fatalf("round %d: %+v", i, turns)
 			}
 		}
