@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		began := time.Now()
-		if err := lambdakit.Build(dir, "api", "media", "worker", "plugin"); err != nil {
+		if err := lambdakit.Build(dir, "api", "media", "worker", "plugin", "scheduler", "operator", "migrate"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

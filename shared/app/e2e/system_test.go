@@ -189,12 +189,15 @@ func (s *system) scanOf(c *testkit.Client, library uuid.UUID, query string) scan
 // work runs the worker until stop is called.
 func (s *system) work() (stop func()) {
 	s.t.Helper()
-	config := worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
-		Lease: 30 * time.Second, Margin: time.Second, Plugins: s.asks, Seal: s.seal}
 	if programs != "" {
-		return s.invoke(config)
+		return s.invoke(s.workerConfig())
 	}
-	return s.workHere(config)
+	return s.workHere(s.workerConfig())
+}
+
+func (s *system) workerConfig() worker.Config {
+	return worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
+		Lease: 30 * time.Second, Margin: time.Second, Plugins: s.asks, Seal: s.seal}
 }
 
 // workHere runs the worker in this process until stop is called.
