@@ -176,7 +176,7 @@ func (s *service) try(ctx context.Context, p *runnable) (ping *asked, now *Plugi
 	var b pgx.Batch
 	queueOutcome(&b, p, ping)
 	p.queueSources(&b, ping)
-	db.One(&b, &now, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", p.ID)
+	db.One(&b, &now, selectShown, p.ID)
 	now, err = found(now, s.noted(noting, p, s.Database.Run(noting, &b)))
 	return ping, now, err
 }
@@ -199,8 +199,7 @@ func (s *service) checked(ctx context.Context, p *runnable, message string) (*St
 func (s *service) stateRoutes(a *httpapi.API) {
 	httpapi.Register(a, administration("POST", "/{id}/enable", "enablePlugin", "Enable a plugin and test whether it responds"),
 		func(ctx context.Context, in *httpapi.IDInput) (*Status, error) {
-			p, err := db.Get[runnable](ctx, s.Database, "update plugin p set "+enabling+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+
-				columns+", p.credentials, p.tenant_id", in.ID)
+			p, err := db.Get[runnable](ctx, s.Database, "update plugin p set "+enabling+", updated_at = now() where p.tenant_id = app.tenant() and p.id = $1 returning "+runnableCols, in.ID)
 			if err == nil && p == nil {
 				err = fault.Missing("Plugin")
 			}

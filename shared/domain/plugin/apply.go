@@ -367,7 +367,7 @@ type SearchTitle struct {
 func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*SearchTitle, error) {
 	var b pgx.Batch
 	var p *Plugin
-	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	db.One(&b, &p, selectPlugin, plugin)
 	load := series.QueueDetails(&b, id)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err

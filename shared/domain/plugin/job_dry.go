@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,11 +77,8 @@ func (s *service) dryRun(ctx context.Context, library, id uuid.UUID, in *DryRunB
 	if err != nil {
 		return nil, err
 	}
-	config := &j.Config
-	if in.ConfigOverride != nil {
-		config = in.ConfigOverride
-	}
-	p, err := named(ctx, s.Database, config.plugin())
+	config := cmp.Or(in.ConfigOverride, &j.Config)
+	p, err := db.Get[runnable](ctx, s.Database, selectNamed, config.plugin())
 	if err != nil {
 		return nil, err
 	}

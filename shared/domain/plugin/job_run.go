@@ -217,7 +217,7 @@ func (w *refresh) take(ctx context.Context) (p *runnable, turn bool, err error) 
 	b.Queue(`update plugin p set job_task = $2 where p.tenant_id = app.tenant() and p.name = $1 and p.job_task is distinct from $2
 		and not exists (select from task t where t.tenant_id = app.tenant() and t.id = p.job_task and t.status in ('pending', 'running'))`, name, w.held.ID)
 	db.Value(&b, &turn, "select exists (select from plugin where tenant_id = app.tenant() and name = $1 and job_task = $2)", name, w.held.ID)
-	queueNamed(&b, &p, name)
+	db.One(&b, &p, selectNamed, name)
 	return p, turn, w.Database.Run(ctx, &b)
 }
 

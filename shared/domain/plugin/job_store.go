@@ -57,19 +57,6 @@ func getJob(ctx context.Context, d *db.DB, library, id uuid.UUID) (*Job, error) 
 	return j, err
 }
 
-// queueNamed adds the select of a plugin by name to the batch.
-func queueNamed(b *pgx.Batch, dst **runnable, name string) {
-	db.One(b, dst, "select "+columns+", p.credentials, p.tenant_id from plugin p where p.tenant_id = app.tenant() and p.name = $1", name)
-}
-
-// named returns the plugin with a name, or nil.
-func named(ctx context.Context, d *db.DB, name string) (*runnable, error) {
-	var b pgx.Batch
-	var p *runnable
-	queueNamed(&b, &p, name)
-	return p, d.Run(ctx, &b)
-}
-
 // provides is an SQL condition: the plugin whose name is in a parameter may be asked about library $1.
 func provides(name string) string {
 	return "exists (select from plugin p where p.tenant_id = app.tenant() and p.name = " + name + " and p.plugin_type = '" + system + "' and (p.library_ids = '{}' or $1 = any(p.library_ids)))"
@@ -94,7 +81,7 @@ func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 	var out *Job
 	b.Queue("select from library where tenant_id = app.tenant() and id = $1 for no key update", j.LibraryID) // nobody else adds one until commit
 	queueLibrary(&b, &exists, j.LibraryID)
-	queueNamed(&b, &p, j.Config.plugin())
+	db.One(&b, &p, selectNamed, j.Config.plugin())
 	db.One(&b, &out, `with j as (insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, timezone, config)
 		  select app.tenant(), $2, l.id, $3, $4, $5, $6, $7 from library l where l.tenant_id = app.tenant() and l.id = $1 and `+provides("$8")+`
 		    and (select count(*) from library_job o where o.tenant_id = app.tenant() and o.library_id = l.id) < `+fmt.Sprint(mostJobs)+`
@@ -125,7 +112,7 @@ func changeJob(ctx context.Context, d *db.DB, library, id uuid.UUID, c *JobChang
 		name = c.Config.Value.plugin()
 	}
 	db.Value(&b, &exists, "select exists (select from library_job where "+jobIs+")", library, id)
-	queueNamed(&b, &p, name)
+	db.One(&b, &p, selectNamed, name)
 	db.One(&b, &out, `with j as (update library_job set updated_at = now(), config = coalesce($3, config),
 		    name = case when $4 then coalesce(nullif($5, ''), $6 || substr(coalesce($3, config) ->> 'provider', length('plugin:') + 1)) else name end,
 		    cron_schedule = coalesce($7, cron_schedule), timezone = case when $8 then $9 else timezone end, enabled = coalesce($10, enabled),

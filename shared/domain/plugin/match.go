@@ -358,7 +358,7 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, of selection, a
 	var n int64
 	var at *uuid.UUID // library of the selection, if there is only one
 	out := &Enqueued{}
-	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	db.One(&b, &p, selectPlugin, plugin)
 	db.NoStatementTimeout(&b) // adding thousands of tasks takes long
 	if of.what != "" {
 		db.Value(&b, &at, of.library, of.arg)

@@ -69,7 +69,8 @@ func (p *Plugin) shown() *Plugin {
 	return p
 }
 
-// columns are the columns of a Plugin; shownCols adds the number of its users for administrators.
+// columns are the columns of a Plugin; shownCols adds the number of its users for administrators, and runnableCols what
+// a runnable needs.
 const (
 	ownPlugin = `p.id, p.name, p.display_name, p.description, p.plugin_type, p.command, p.args, p.working_directory, p.env, p.config, p.credential_delivery,
 	p.credentials is not null as has_credentials, p.enabled, p.disabled_reason, p.health_status, p.failure_count, p.last_failure_at, p.last_success_at,
@@ -78,6 +79,12 @@ const (
 	userCount = `case when p.plugin_type = 'user' then (select count(*) from user_plugin n where n.tenant_id = p.tenant_id and n.plugin_id = p.id and n.enabled) end as user_count`
 	columns   = ownPlugin + ", null::bigint as user_count"
 	shownCols = ownPlugin + ", " + userCount
+
+	runnableCols = columns + ", p.credentials, p.tenant_id"
+
+	selectPlugin = "select " + columns + " from plugin p where p.tenant_id = app.tenant() and p.id = $1"
+	selectShown  = "select " + shownCols + " from plugin p where p.tenant_id = app.tenant() and p.id = $1"
+	selectNamed  = "select " + runnableCols + " from plugin p where p.tenant_id = app.tenant() and p.name = $1"
 )
 
 // Manifest is a plugin's description of itself.

@@ -34,7 +34,7 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Plugin, int64, er
 }
 
 func get(ctx context.Context, d *db.DB, id uuid.UUID) (*Plugin, error) {
-	return found(db.Get[Plugin](ctx, d, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", id))
+	return found(db.Get[Plugin](ctx, d, selectShown, id))
 }
 
 func found(p *Plugin, err error) (*Plugin, error) {
@@ -92,7 +92,7 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 // change.
 func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (credentials []byte, changed bool, err error)) (out *Plugin, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		p, err := one(ctx, tx, "select "+shownCols+" from plugin p where p.tenant_id = app.tenant() and p.id = $1 for no key update", id)
+		p, err := one(ctx, tx, selectShown+" for no key update", id)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/lazyregexp"
@@ -123,10 +122,7 @@ func (s *service) useRoutes(a *httpapi.API) {
 
 // enabled returns the enabled plugins by name.
 func (s *service) enabled(ctx context.Context) ([]Plugin, error) {
-	var b pgx.Batch
-	var all []Plugin
-	db.All(&b, &all, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.enabled order by p.name")
-	return all, s.Database.Run(ctx, &b)
+	return db.List[Plugin](ctx, s.Database, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.enabled order by p.name")
 }
 
 func (s *service) actions(ctx context.Context, scope string, library uuid.UUID) (*Actions, error) {

@@ -93,7 +93,8 @@ type mine struct {
 const (
 	ownColumns = `u.id, u.account_id, u.plugin_id, u.enabled, u.config, u.credentials, u.external_username, u.external_avatar_url, u.health_status, u.failure_count,
 		u.last_failure_at, u.last_success_at, u.last_sync_at, u.last_sync_result, u.created_at`
-	ownRow = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
+	ownRow     = " u.tenant_id = app.tenant() and u.account_id = app.account() and u.plugin_id = $1"
+	selectMine = "select " + ownColumns + " from user_plugin u where" + ownRow
 )
 
 // keptSQL selects what a plugin stores for a user; the id of the user's row follows.
@@ -107,7 +108,7 @@ func queueMine(b *pgx.Batch, plugin uuid.UUID, toAsk bool) (load func() (*runnab
 	var m *mine
 	var kept []keptValue
 	queueRunnable(b, &p, plugin)
-	db.One(b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	db.One(b, &m, selectMine, plugin)
 	if toAsk {
 		db.All(b, &kept, keptSQL+"(select u.id from user_plugin u where"+ownRow+")", plugin)
 	}

@@ -168,9 +168,9 @@ func (s *service) enableFor(ctx context.Context, plugin uuid.UUID) (*UserPlugin,
 		select app.tenant(), gen_random_uuid(), app.account(), p.id from plugin p where p.tenant_id = app.tenant() and p.id = $1 and p.enabled and p.plugin_type = 'user'
 		on conflict (tenant_id, account_id, plugin_id) do update set enabled = true, updated_at = now() where not u.enabled`, plugin)
 	var p *Plugin
-	db.One(&b, &p, "select "+columns+" from plugin p where p.tenant_id = app.tenant() and p.id = $1", plugin)
+	db.One(&b, &p, selectPlugin, plugin)
 	var m *mine
-	db.One(&b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	db.One(&b, &m, selectMine, plugin)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
@@ -324,16 +324,16 @@ type UserTask struct {
 
 func (s *service) lastTask(ctx context.Context, plugin uuid.UUID, typ string) (*UserTask, error) {
 	var b pgx.Batch
-	var m *mine
+	var exists bool
 	var out *UserTask
-	db.One(&b, &m, "select "+ownColumns+" from user_plugin u where"+ownRow, plugin)
+	db.Value(&b, &exists, "select exists (select from user_plugin u where"+ownRow+")", plugin)
 	db.One(&b, &out, `select t.id, t.type, t.status, t.result, t.last_error, t.created_at, t.started_at, t.completed_at from user_plugin u
 		join task t on t.tenant_id = u.tenant_id and t.id in (u.sync_task_id, u.recommendations_task_id) where`+ownRow+`
 		and ($2 = '' or t.type = $2) order by t.created_at desc, t.id desc limit 1`, plugin, typ)
 	if err := s.Database.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	if m == nil {
+	if !exists {
 		return nil, fault.Missing("Plugin")
 	}
 	return out, nil
