@@ -173,9 +173,9 @@ func (out *DryRun) ask(ctx context.Context, r *Runner, plugin uuid.UUID, config 
 
 // delta describes the result or error for an item; nil if the item was deleted meanwhile.
 func (i *sampled) delta(a *answer, err error) (*Delta, error) {
-	var f *fault.Error
+	f, ok := errors.AsType[*fault.Error](err)
 	switch {
-	case err != nil && (!errors.As(err, &f) || f.Code == fault.Internal):
+	case err != nil && (!ok || f.Code == fault.Internal):
 		return nil, err
 	case a == nil && f.Code == fault.NotFound:
 		return nil, nil

@@ -277,23 +277,22 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 	defer w.mu.Unlock()
 	place := slices.IndexFunc(w.at.Left, func(l item) bool { return l.ID == i.ID })
 	c := &w.at.Counts
-	var f *fault.Error
-	var limited *limit
-	isFault := errors.As(err, &f)
+	limited, isLimit := errors.AsType[*limit](err)
+	missing := fault.Is(err, fault.NotFound)
 	switch {
 	case ctx.Err() != nil:
 		return
-	case errors.As(err, &limited):
+	case isLimit:
 		w.at.Left[place].External, w.stop = limited.found, err
 		return
-	case isFault && f.Code == fault.TooManyRequests:
+	case fault.Is(err, fault.TooManyRequests):
 		w.stop = err
 		return
 	// Interrupted, or changed concurrently.
-	case err != nil && (asking.Err() != nil || isFault && f.Code == fault.Conflict) && i.Tries < mostRefusals:
+	case err != nil && (asking.Err() != nil || fault.Is(err, fault.Conflict)) && i.Tries < mostRefusals:
 		w.at.Left[place].Tries++
 		return
-	case isFault && f.Code == fault.NotFound:
+	case missing:
 		c.NotFound++
 	case err != nil:
 		c.Failed++
@@ -307,7 +306,7 @@ func (w *refresh) finish(ctx, asking context.Context, i *item, a *answer, err er
 	default:
 		c.Unchanged++
 	}
-	if err == nil || isFault && f.Code == fault.NotFound {
+	if err == nil || missing {
 		w.faults, w.at.Waits, w.at.Refusals = 0, 0, 0
 	}
 	w.at.Left = slices.Delete(w.at.Left, place, place+1)

@@ -219,7 +219,7 @@ func (r *Runner) match(ctx context.Context, m *matchable, query, id string, o op
 
 // foundAlready adds the id that was found to a rate-limit error, so that the retry need not search again.
 func foundAlready(err error, id string) error {
-	if l := (*limit)(nil); errors.As(err, &l) {
+	if l, ok := errors.AsType[*limit](err); ok {
 		l.found = id
 	}
 	return err
@@ -432,7 +432,7 @@ func (r *Runner) Match(ctx context.Context, h task.Held) (any, error) {
 	defer cancel()
 	out, err := r.matchByTask(asking, in.PluginID, *h.SeriesID, at.Found)
 	if wait, ok := at.again(err, interrupted(ctx, asking, err), fault.TooManyRequests, fault.Conflict); ok {
-		if l := (*limit)(nil); errors.As(err, &l) {
+		if l, ok := errors.AsType[*limit](err); ok {
 			at.Found = l.found
 		}
 		return nil, task.Later(at, wait)

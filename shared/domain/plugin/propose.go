@@ -48,7 +48,7 @@ func fieldNamed(name string) field { return field{name, name, name} }
 func (p *proposals) add(of field, current, proposed any, reason string, write func()) {
 	f := FieldPreview{Field: of.name, CurrentValue: plain(current), ProposedValue: plain(proposed), write: write}
 	switch {
-	case isNil(f.ProposedValue):
+	case isEmpty(f.ProposedValue):
 		f.Status = notProvided
 	case reflect.DeepEqual(f.CurrentValue, f.ProposedValue):
 		f.Status = unchanged
@@ -131,7 +131,8 @@ func plain(v any) (out any) {
 	return out
 }
 
-func isNil(v any) bool {
+// isEmpty reports whether a value from plain is null or an empty list.
+func isEmpty(v any) bool {
 	if list, ok := v.([]any); ok {
 		return len(list) == 0
 	}

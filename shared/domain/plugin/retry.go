@@ -43,10 +43,10 @@ func (r *retries) again(err error, left bool, codes ...fault.Code) (wait time.Du
 // plugin's own rate limit, and a limited number of times after a fault with one of the codes, or if others want the
 // worker (left).
 func (r *retries) exactly(err error, left bool, codes ...fault.Code) (wait time.Duration, ok bool) {
-	var limited *limit
-	var f *fault.Error
+	limited, isLimit := errors.AsType[*limit](err)
+	f, isFault := errors.AsType[*fault.Error](err)
 	switch {
-	case errors.As(err, &limited):
+	case isLimit:
 		if r.Waits == 0 {
 			r.Since = time.Now()
 		}
@@ -58,7 +58,7 @@ func (r *retries) exactly(err error, left bool, codes ...fault.Code) (wait time.
 	case left:
 		r.Refusals++
 		return 0, true
-	case errors.As(err, &f) && slices.Contains(codes, f.Code):
+	case isFault && slices.Contains(codes, f.Code):
 		r.Refusals++
 		return max(f.RetryAfter, 10*time.Second) * time.Duration(r.Refusals), true
 	}

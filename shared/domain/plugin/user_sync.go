@@ -129,8 +129,7 @@ func (s *service) syncStatus(ctx context.Context, plugin uuid.UUID, live bool) (
 		defer s.release(ctx, p, holder)
 	}
 	err = s.count(ctx, p, held > 0, out)
-	var no *fault.Error
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*fault.Error](err); ok {
 		out.LiveError, err = &no.Message, nil
 	}
 	return out, err
@@ -214,7 +213,7 @@ func (r *Runner) Sync(worker context.Context, h task.Held) (any, error) {
 		}
 		return r.finish(ctx, p, host, &at.Result)
 	})
-	if no := (*skip)(nil); errors.As(err, &no) {
+	if no, ok := errors.AsType[*skip](err); ok {
 		return r.skip(db.In(worker, db.Acting{Task: h.Scope(), Account: no.of.mine.Account}), no.of, &at.Result)
 	}
 	return out, err
@@ -256,8 +255,7 @@ func (r *Runner) goOn(ctx context.Context, h task.Held, p *runnable, at *syncPla
 func (r *Runner) part(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	if !at.Told && host.mode != onlyPush {
 		more, err := r.pull(ctx, p, host, at)
-		no := (*refusal)(nil)
-		if errors.As(err, &no) && no.rpc != methodNotFound {
+		if no, ok := errors.AsType[*refusal](err); ok && no.rpc != methodNotFound {
 			at.lacks("the first half failed: " + no.Error())
 		}
 		if at.Result.PullError, err = inResult(err); err != nil {
@@ -317,9 +315,8 @@ func (r *Runner) finish(ctx context.Context, p *runnable, host hostConfig, out *
 // inResult returns the message of an error that belongs in the result. Other errors end the task or let it continue
 // later.
 func inResult(err error) (*string, error) {
-	var no *refusal
-	if !errors.As(err, &no) {
-		return nil, err
+	if no, ok := errors.AsType[*refusal](err); ok {
+		return new(no.Error()), nil
 	}
-	return new(no.Error()), nil
+	return nil, err
 }
