@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -119,14 +120,19 @@ func (out *DryRun) choose(ctx context.Context, r *Runner, config *JobConfig, p *
 	b = pgx.Batch{}
 	for i, kind := range kinds {
 		n := counts[i]
-		wanted, err := r.wantedOf(ctx, kind, searched[i], conditions, p.AutoMatchConditions)
+		wanted, looked, err := r.wanted(ctx, kind, searched[i], conditions, p.AutoMatchConditions)
 		if err != nil {
 			return nil, err
 		}
-		skipped := n.Searched - wanted.share(n.Searched)
-		out.TotalEligible, out.EstSkippedNoID, out.EstSkippedRecentlySynced = out.TotalEligible+n.Eligible-skipped, out.EstSkippedNoID+n.NoID, out.EstSkippedRecentlySynced+n.Recent
+		var skipped int64
+		if looked > 0 { // estimated from those
+			skipped = n.Searched - int64(math.Round(float64(n.Searched)*float64(len(wanted))/float64(looked)))
+		}
+		out.TotalEligible += n.Eligible - skipped
+		out.EstSkippedNoID += n.NoID
+		out.EstSkippedRecentlySynced += n.Recent
 		out.EstSkippedConditions += skipped
-		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(&p.Plugin, library), size, wanted.ids())...)
+		db.All(&b, &some[i], sampleOf(kind), append(config.arguments(&p.Plugin, library), size, wanted)...)
 	}
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, err
