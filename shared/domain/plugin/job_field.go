@@ -29,14 +29,6 @@ var fieldGroups = []FieldGroup{
 	{"cover", "Cover", []string{"cover"}},
 }
 
-// groupOf returns the group with an id, or nil.
-func groupOf(id string) *FieldGroup {
-	if i := slices.IndexFunc(fieldGroups, func(g FieldGroup) bool { return g.ID == id }); i >= 0 {
-		return &fieldGroups[i]
-	}
-	return nil
-}
-
 // fieldsOf returns the names of all fields of a kind, series or book.
 func fieldsOf(kind string) (names []string) {
 	var e edit = &seriesEdit{Details: &series.Details{}}
@@ -56,8 +48,8 @@ func chosen(kind string, groups, extra []string) []string {
 	}
 	only := []string{}
 	for _, name := range fieldsOf(kind) {
-		named := slices.ContainsFunc(groups, func(id string) bool { g := groupOf(id); return g != nil && slices.Contains(g.Fields, name) })
-		if named || slices.Contains(extra, name) {
+		grouped := slices.ContainsFunc(fieldGroups, func(g FieldGroup) bool { return slices.Contains(groups, g.ID) && slices.Contains(g.Fields, name) })
+		if grouped || slices.Contains(extra, name) {
 			only = append(only, name)
 		}
 	}
