@@ -8,6 +8,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
 )
@@ -19,17 +20,15 @@ type JobInput struct {
 }
 
 func (s *service) jobRoutes(a *httpapi.API) {
-	reading := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "GET", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesRead}
-	}
+	reading := httpapi.Group{Path: "/api/v1", Tag: "Libraries"}.For(auth.LibrariesRead)
 	writing := func(method, path, id, summary string) httpapi.Op { // a job covers all of the library
 		return httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}/jobs" + path, ID: id, Summary: summary, Tag: "Libraries", Permission: auth.LibrariesWrite}.OnlyIfSeesAll()
 	}
-	httpapi.Register(a, reading("/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "List the field groups that a metadata refresh job can use"),
+	httpapi.Register(a, reading("GET", "/library-jobs/metadata-refresh/field-groups", "listFieldGroups", "List the field groups that a metadata refresh job can use"),
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[FieldGroup], error) {
 			return httpapi.All(ctx, in.Paging, fieldGroups), nil
 		})
-	httpapi.Register(a, reading("/libraries/{id}/jobs", "listLibraryJobs", "List the jobs of a library, oldest first"),
+	httpapi.Register(a, reading("GET", "/libraries/{id}/jobs", "listLibraryJobs", "List the jobs of a library, oldest first"),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			httpapi.Paging
@@ -40,7 +39,7 @@ func (s *service) jobRoutes(a *httpapi.API) {
 			}
 			return httpapi.NewPage(ctx, in.Paging, page, total), nil
 		})
-	httpapi.Register(a, reading("/libraries/{id}/jobs/{jobId}", "getLibraryJob", "Get a job with the result of its last run"),
+	httpapi.Register(a, reading("GET", "/libraries/{id}/jobs/{jobId}", "getLibraryJob", "Get a job with the result of its last run"),
 		func(ctx context.Context, in *JobInput) (*Job, error) { return getJob(ctx, s.Database, in.ID, in.JobID) })
 	create := writing("POST", "", "createLibraryJob", "Create a scheduled job that refreshes the metadata of a library from a plugin")
 	create.Status = 201
@@ -104,4 +103,22 @@ func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*task.Star
 		return &task.Started{TaskID: fresh, Message: "The job is queued"}, nil
 	}
 	return nil, fault.New(fault.Conflict, "The job is already pending or running as task %s", started)
+}
+
+// StartJob starts a run of a job, or finds the unfinished one, and calls added; priority may be nil. NotFound if there
+// is no such job.
+func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, priority *int) (*task.Started, error) {
+	var b pgx.Batch
+	out := &task.Started{Message: "The task is queued"}
+	if err := queueStart(&b, nil, job, uuid.Must(uuid.NewV7()), priority, &out.TaskID); err != nil {
+		return nil, err
+	}
+	if err := d.Run(ctx, &b); err != nil {
+		return nil, err
+	}
+	if out.TaskID == uuid.Nil {
+		return nil, fault.Missing("Job")
+	}
+	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return out, nil
 }

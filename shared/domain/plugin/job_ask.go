@@ -52,11 +52,7 @@ func (c *JobConfig) arguments(p *Plugin, library uuid.UUID) []any {
 
 // SQL for at most $7 candidates after the place $6; for their counts; and for a sample of $6.
 func nextOf(kind string) string {
-	place := "i.path"
-	if kind == "book" {
-		place = "i.key"
-	}
-	return candidates(kind) + " and " + place + " > $6 order by " + place + " limit $7"
+	return "select * from (" + candidates(kind) + ") c where c.place > $6 order by c.place limit $7"
 }
 
 func countOf(kind string) string {
@@ -192,18 +188,18 @@ func (s *subject) context() (map[string]any, error) {
 	return contextOf(s.series)
 }
 
-// findBook is find for a book: by its ISBN, if it has one, its title and first author. A result without a score counts
-// as certain if it is the only one for an ISBN.
+// findBook is search for a book: by its ISBN, if it has one, its title and first author.
 func (r *Runner) findBook(ctx context.Context, m *matchable) (best *SearchResult, why string, a *asked) {
 	query, title := m.book.Title, m.series.Metadata.Title
 	if !strings.Contains(strings.ToLower(query), strings.ToLower(title)) { // for example "Volume 3"
 		query = title + " " + query
 	}
-	query = clip(query)
-	params, isbn := map[string]any{"query": query}, ""
+	params := map[string]any{}
 	if now := m.book.Metadata; now != nil {
 		if now.ISBNs != nil {
-			isbn, _, _ = strings.Cut(strings.Trim(*now.ISBNs, `[]"`), `"`) // the first of a JSON list
+			if isbn, _, _ := strings.Cut(strings.Trim(*now.ISBNs, `[]"`), `"`); isbn != "" { // the first of a JSON list
+				params["isbn"] = isbn
+			}
 		}
 		if len(now.Authors) > 0 {
 			params["author"] = now.Authors[0].Name
@@ -212,8 +208,5 @@ func (r *Runner) findBook(ctx context.Context, m *matchable) (best *SearchResult
 			params["year"] = *now.Year
 		}
 	}
-	if isbn != "" {
-		params["isbn"] = isbn
-	}
-	return r.search(ctx, m, params, query, func(_ *SearchResult, of int) bool { return isbn != "" && of == 1 })
+	return r.search(ctx, m, clip(query), params)
 }

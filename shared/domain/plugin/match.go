@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/setting"
 	"github.com/longbox/longbox/shared/domain/task"
+	"github.com/longbox/longbox/shared/format/handlebars"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -94,25 +95,21 @@ func (p *Plugin) title(d *series.Details) (*SearchTitle, error) {
 	return out, nil
 }
 
-// confidence parses the minimum score, from 0 to 1.
-func confidence(stored string) float64 {
-	n, err := strconv.ParseFloat(stored, 64)
+// expand renders a template to a single line.
+func expand(text string, context map[string]any) (string, error) {
+	t, err := handlebars.Parse(text)
 	if err != nil {
-		return 1
+		return "", err
 	}
-	return n
+	out, err := t.Execute(context)
+	return strings.Join(strings.Fields(out), " "), err
 }
 
-// find searches the plugin for a series; nil, and why, if no result is certain enough.
-func (r *Runner) find(ctx context.Context, m *matchable, query string) (best *SearchResult, why string, a *asked) {
-	return r.search(ctx, m, map[string]any{"query": query}, query, func(f *SearchResult, _ int) bool { return strings.EqualFold(f.Title, query) })
-}
-
-// search is find for any kind and parameters. same decides, for a result without a score among that many, whether it is
-// the right one anyway.
-func (r *Runner) search(ctx context.Context, m *matchable, params map[string]any, query string,
-	same func(f *SearchResult, of int) bool) (best *SearchResult, why string, a *asked) {
+// search searches the plugin for a series or book, by a text and further parameters; nil, and why, if no result is
+// certain enough. A result without a score is certain if it has the title of the series, or is the only one for an ISBN.
+func (r *Runner) search(ctx context.Context, m *matchable, query string, params map[string]any) (best *SearchResult, why string, a *asked) {
 	p := m.plugin
+	params["query"] = query
 	if p.SearchResultsLimit != nil {
 		params["limit"] = *p.SearchResultsLimit
 	}
@@ -130,7 +127,7 @@ func (r *Runner) search(ctx context.Context, m *matchable, params map[string]any
 		switch {
 		case f.RelevanceScore != nil:
 			of = *f.RelevanceScore
-		case same(f, len(found.Results)):
+		case m.book == nil && strings.EqualFold(f.Title, query), params["isbn"] != nil && len(found.Results) == 1:
 			of = 1
 		}
 		if f.ExternalID != "" && len(f.ExternalID) <= 500 && of > score {
@@ -201,7 +198,7 @@ func (r *Runner) match(ctx context.Context, m *matchable, query, id string, o op
 			out.Message = "There is nothing to search for: the plugin's searchQueryTemplate and rules produce an empty text for this series"
 			return out, nil
 		}
-		best, why, asked := r.find(ctx, m, query)
+		best, why, asked := r.search(ctx, m, query, map[string]any{})
 		if asked.fault != nil || best == nil {
 			out.Message = why
 			return out, r.errNoted(ctx, p, asked)
@@ -226,10 +223,8 @@ func foundAlready(err error, id string) error {
 }
 
 func (s *service) matchRoutes(a *httpapi.API) {
-	op := func(path, id, summary string) httpapi.Op {
-		return httpapi.Op{Method: "POST", Path: "/api/v1" + path, ID: id, Summary: summary, Tag: "Plugins", Permission: auth.SeriesWrite}
-	}
-	httpapi.Register(a, op("/series/{id}/metadata/auto-match", "matchSeries", "Match a series with a plugin and apply the metadata found"),
+	op := httpapi.Group{Path: "/api/v1", Tag: "Plugins"}.For(auth.SeriesWrite)
+	httpapi.Register(a, op("POST", "/series/{id}/metadata/auto-match", "matchSeries", "Match a series with a plugin and apply the metadata found"),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			Body MatchBody
@@ -244,7 +239,7 @@ func (s *service) matchRoutes(a *httpapi.API) {
 			}
 			return s.match(ctx, m, query, "", options{})
 		})
-	httpapi.Register(a, op("/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that matches a series with a plugin"),
+	httpapi.Register(a, op("POST", "/series/{id}/metadata/auto-match/task", "matchSeriesByTask", "Start the task that matches a series with a plugin"),
 		func(ctx context.Context, in *struct {
 			httpapi.IDInput
 			Body struct {
@@ -253,24 +248,24 @@ func (s *service) matchRoutes(a *httpapi.API) {
 		}) (*Enqueued, error) {
 			return s.enqueue(ctx, in.Body.PluginID, oneSeries(in.ID))
 		})
-	httpapi.Register(a, op("/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that match several series with a plugin"),
+	httpapi.Register(a, op("POST", "/series/metadata/auto-match/task/bulk", "matchAllSeriesByTask", "Start the tasks that match several series with a plugin"),
 		func(ctx context.Context, in *struct {
 			Body struct {
 				PluginID  uuid.UUID   `json:"pluginId" format:"uuid"`
 				SeriesIDs []uuid.UUID `json:"seriesIds" nullable:"false" minItems:"1" maxItems:"1000"`
 			}
 		}) (*Enqueued, error) {
-			return s.enqueue(ctx, in.Body.PluginID, severalSeries(in.Body.SeriesIDs))
+			return s.enqueue(ctx, in.Body.PluginID, selection{condition: "s.id = any($2)", arg: in.Body.SeriesIDs})
 		})
-	whole := op("/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that match every series of a library with a plugin")
-	httpapi.Register(a, whole, func(ctx context.Context, in *struct {
-		httpapi.IDInput
-		Body struct {
-			PluginID uuid.UUID `json:"pluginId" format:"uuid"`
-		}
-	}) (*Enqueued, error) {
-		return s.enqueue(ctx, in.Body.PluginID, wholeLibrary(in.ID))
-	})
+	httpapi.Register(a, op("POST", "/libraries/{id}/metadata/auto-match/task", "matchLibraryByTask", "Start the tasks that match every series of a library with a plugin"),
+		func(ctx context.Context, in *struct {
+			httpapi.IDInput
+			Body struct {
+				PluginID uuid.UUID `json:"pluginId" format:"uuid"`
+			}
+		}) (*Enqueued, error) {
+			return s.enqueue(ctx, in.Body.PluginID, selection{"s.library_id = $2", in.ID, "Library", "select id from library where tenant_id = app.tenant() and id = $1"})
+		})
 }
 
 // matchable is a series or book to match with a plugin.
@@ -306,7 +301,9 @@ func (r *Runner) matchable(ctx context.Context, plugin uuid.UUID, kind string, i
 	if patient {
 		m.plugin.patient(*seconds)
 	}
-	m.sure = confidence(threshold)
+	if m.sure, err = strconv.ParseFloat(threshold, 64); err != nil {
+		m.sure = 1
+	}
 	return &m, nil
 }
 
@@ -320,8 +317,7 @@ func queuePatience(b *pgx.Batch) (seconds *int64) {
 // patient sets the timeout of tasks, unless the plugin has its own.
 func (p *runnable) patient(seconds int64) {
 	if p.RequestTimeoutSeconds == nil {
-		limit := int32(seconds)
-		p.RequestTimeoutSeconds = &limit
+		p.RequestTimeoutSeconds = new(int32(seconds))
 	}
 }
 
@@ -342,14 +338,6 @@ func oneSeries(id uuid.UUID) selection {
 	return selection{"s.id = $2", id, "Series", "select library_id from series where tenant_id = app.tenant() and id = $1"}
 }
 
-func severalSeries(ids []uuid.UUID) selection {
-	return selection{condition: "s.id = any($2)", arg: ids}
-}
-
-func wholeLibrary(id uuid.UUID) selection {
-	return selection{"s.library_id = $2", id, "Library", "select id from library where tenant_id = app.tenant() and id = $1"}
-}
-
 // enqueue starts a task for every selected series that the plugin is for, unless one is pending and not put off. as
 // changes the tasks.
 func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, of selection, as ...func(*task.Spec)) (*Enqueued, error) {
@@ -363,8 +351,7 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, of selection, a
 	if of.what != "" {
 		db.Value(&b, &at, of.library, of.arg)
 	}
-	key := "plugin_auto_match:" + plugin.String() + ":"
-	spec := task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: key}
+	spec := task.Spec{Type: task.PluginAutoMatch, Params: params{plugin}, DedupeKey: "plugin_auto_match:" + plugin.String() + ":"}
 	for _, change := range as {
 		change(&spec)
 	}
@@ -403,6 +390,13 @@ func (s *service) enqueue(ctx context.Context, plugin uuid.UUID, of selection, a
 		out.Message = "1 task is queued"
 	}
 	return out, nil
+}
+
+// StartMatch starts the task that matches a series with a plugin, or finds the pending one, and calls added; as changes
+// the task. NotFound if there is no such plugin or series.
+func StartMatch(ctx context.Context, d *db.DB, added task.Added, plugin, series uuid.UUID, as func(*task.Spec)) (*Enqueued, error) {
+	s := &service{&Runner{Database: d, Added: added}}
+	return s.enqueue(ctx, plugin, oneSeries(series), as)
 }
 
 // Outcome is the result of a task.
