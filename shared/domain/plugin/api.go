@@ -119,12 +119,7 @@ func (s *service) adminRoutes(a *httpapi.API) {
 			httpapi.IDInput
 			Body Fields
 		}) (*Plugin, error) {
-			p, err := update(ctx, s.Database, in.ID, func(p *Plugin) ([]byte, bool, error) {
-				if err := in.Body.apply(p, s.Client.Commands); err != nil {
-					return nil, false, err
-				}
-				return s.sealed(httpapi.TenantOf(ctx).ID, p.ID, &in.Body)
-			})
+			p, err := s.update(ctx, in.ID, &in.Body)
 			return p, s.done(ctx, "updated", in.ID, err)
 		})
 	httpapi.Register(a, administration("DELETE", "/{id}", "deletePlugin", "Delete a plugin; metadata that it provided for series and books is kept"),

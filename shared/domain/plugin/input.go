@@ -14,6 +14,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/automatch"
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/format/cronexpr"
+	"github.com/longbox/longbox/shared/format/handlebars"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -185,9 +186,8 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 		if v := f.Config.Value; v != nil {
 			p.Config = *v
 		}
-		var v any
-		if err := json.Unmarshal(p.Config, &v); err != nil || len(p.Config) > maxConfig || !isObject(v) || httpapi.HoldsNUL(p.Config) || depth(v) > maxDepth {
-			c.add("config", "must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
+		if _, ok := configOf(p.Config); !ok {
+			c.add("config", "%s", configRule)
 		}
 	}
 	p.CredentialDelivery = f.CredentialDelivery.Or(p.CredentialDelivery)
@@ -209,12 +209,7 @@ func (f *Fields) rights(p *Plugin, c *check) {
 			}
 		}
 	}
-	if f.MetadataTargets.Set {
-		p.MetadataTargets = nil
-		if v := f.MetadataTargets.Value; v != nil {
-			p.MetadataTargets = orNone(*v)
-		}
-	}
+	p.MetadataTargets = f.MetadataTargets.Or(p.MetadataTargets)
 	for i, v := range p.MetadataTargets {
 		if v != "series" && v != "book" {
 			c.add(fmt.Sprintf("metadataTargets[%d]", i), "must be series or book")
@@ -226,16 +221,13 @@ func (f *Fields) rights(p *Plugin, c *check) {
 func (f *Fields) matching(p *Plugin, c *check) {
 	p.UseExistingExternalID = f.UseExistingExternalID.Or(p.UseExistingExternalID)
 	if f.AutoMatchConditions.Set {
-		p.AutoMatchConditions = nil
-		if v := f.AutoMatchConditions.Value; v != nil {
-			p.AutoMatchConditions = *v
-		}
+		p.AutoMatchConditions = f.AutoMatchConditions.Or(nil)
 		c.bad = append(c.bad, automatch.Check(&p.AutoMatchConditions)...)
 	}
 	if p.SearchQueryTemplate = f.SearchQueryTemplate.OrNil(p.SearchQueryTemplate); p.SearchQueryTemplate != nil {
 		if strings.TrimSpace(*p.SearchQueryTemplate) == "" {
 			p.SearchQueryTemplate = nil
-		} else if err := checkTemplate(*p.SearchQueryTemplate); err != nil {
+		} else if _, err := handlebars.Parse(*p.SearchQueryTemplate); err != nil {
 			c.add("searchQueryTemplate", "%v", err)
 		}
 	}
@@ -278,9 +270,13 @@ func (f *Fields) credentials() (secret []byte, changed bool, err error) {
 	return secret, true, err
 }
 
-func isObject(v any) bool {
-	_, ok := v.(map[string]any)
-	return ok
+// configRule says what configOf accepts.
+var configRule = fmt.Sprintf("must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
+
+// configOf returns the members of a config; ok is false if it breaks configRule.
+func configOf(config json.RawMessage) (members map[string]any, ok bool) {
+	err := json.Unmarshal(config, &members)
+	return members, err == nil && members != nil && len(config) <= maxConfig && !httpapi.HoldsNUL(config) && depth(members) <= maxDepth
 }
 
 // orNone replaces a nil list, which would be written as null.

@@ -12,6 +12,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/release"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
+	"github.com/longbox/longbox/shared/platform/httpapi"
 )
 
 // most is the maximum number of plugins per tenant.
@@ -88,15 +89,17 @@ func add(ctx context.Context, d *db.DB, p *Plugin, credentials []byte) (*Plugin,
 	return found(out, err)
 }
 
-// update changes a plugin. apply receives the current one, changes it, and returns the encrypted credentials if they
-// change.
-func update(ctx context.Context, d *db.DB, id uuid.UUID, apply func(p *Plugin) (credentials []byte, changed bool, err error)) (out *Plugin, err error) {
-	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// update changes a plugin.
+func (s *service) update(ctx context.Context, id uuid.UUID, f *Fields) (out *Plugin, err error) {
+	err = s.Database.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		p, err := one(ctx, tx, selectShown+" for no key update", id)
 		if err != nil {
 			return err
 		}
-		credentials, changed, err := apply(p)
+		if err := f.apply(p, s.Client.Commands); err != nil {
+			return err
+		}
+		credentials, changed, err := s.sealed(httpapi.TenantOf(ctx).ID, id, f)
 		if err != nil {
 			return err
 		}

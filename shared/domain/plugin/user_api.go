@@ -200,11 +200,10 @@ func (s *service) changeMine(ctx context.Context, plugin uuid.UUID, set string, 
 
 // checkUserConfig validates a user's config.
 func checkUserConfig(config json.RawMessage) error {
-	var v any
-	if err := json.Unmarshal(config, &v); err != nil || len(config) > maxConfig || !isObject(v) || httpapi.HoldsNUL(config) || depth(v) > maxDepth {
-		return fault.Invalid("config", "must be a JSON object of at most %d bytes and %d levels without NUL", maxConfig, maxDepth)
+	members, ok := configOf(config)
+	if !ok {
+		return fault.Invalid("config", "%s", configRule)
 	}
-	members := v.(map[string]any)
 	if mode, ok := members["syncMode"]; ok && mode != inBoth && mode != onlyPush && mode != onlyPull {
 		return fault.Invalid("config.syncMode", "must be both, push or pull")
 	}
@@ -212,11 +211,7 @@ func checkUserConfig(config json.RawMessage) error {
 	if !ok {
 		return nil
 	}
-	data, err := json.Marshal(host)
-	if err == nil && isObject(host) {
-		err = json.Unmarshal(data, &hostConfig{})
-	}
-	if err != nil || !isObject(host) {
+	if _, object := host.(map[string]any); !object || json.Unmarshal([]byte(written(host)), &hostConfig{}) != nil {
 		return fault.Invalid("config."+hostMember, "must be an object of booleans")
 	}
 	return nil
