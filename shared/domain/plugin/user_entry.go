@@ -155,30 +155,25 @@ func (h *hostConfig) upTo(books []readBook) (volume, chapter *float64) {
 		}
 	}
 	if len(volumes)+len(chapters) == 0 {
-		n := 0.0
-		for _, b := range books {
-			if !h.counts(&b) {
-				break
-			}
-			n++
-		}
-		return &n, nil
+		return new(float64(len(h.leading(books)))), nil
 	}
 	slices.SortStableFunc(volumes, func(a, b readBook) int { return cmp.Compare(*a.Volume, *b.Volume) })
 	slices.SortStableFunc(chapters, func(a, b readBook) int { return cmp.Compare(*a.Chapter, *b.Chapter) })
-	for _, b := range volumes {
-		if !h.counts(&b) {
-			break
-		}
-		volume = b.Volume
+	if read := h.leading(volumes); len(read) > 0 {
+		volume = read[len(read)-1].Volume
 	}
-	for _, b := range chapters {
-		if !h.counts(&b) {
-			break
-		}
-		chapter = new(math.Floor(*b.Chapter))
+	if read := h.leading(chapters); len(read) > 0 {
+		chapter = new(math.Floor(*read[len(read)-1].Chapter))
 	}
 	return volume, chapter
+}
+
+// leading returns the books before the first one that does not count as read.
+func (h *hostConfig) leading(books []readBook) []readBook {
+	if n := slices.IndexFunc(books, func(b readBook) bool { return !h.counts(&b) }); n >= 0 {
+		return books[:n]
+	}
+	return books
 }
 
 // over reports whether nothing of the series is left to come, as far as is known: its total of volumes or chapters is
@@ -235,10 +230,7 @@ func (e *heardEntry) unread(books []readBook, host hostConfig) (out []uuid.UUID)
 	if p == nil {
 		p = &heardProgress{}
 	}
-	numbered := false
-	for _, b := range books {
-		numbered = numbered || b.Volume != nil || b.Chapter != nil
-	}
+	numbered := slices.ContainsFunc(books, func(b readBook) bool { return b.Volume != nil || b.Chapter != nil })
 	for i, b := range books {
 		read := e.Status == completed
 		switch {

@@ -199,8 +199,7 @@ func (r *Runner) leaveOut(ctx context.Context, p *runnable, unread []string, at 
 	if len(unread) == 0 {
 		return nil
 	}
-	all, err := db.List[calledSeries](ctx, r.Database, `select e.external_id as called, e.series_id as id from external_id e
-		where e.tenant_id = app.tenant() and e.source = any($1) and e.external_id = any($2) and e.series_id is not null`, p.sources(), unread)
+	all, err := db.List[calledSeries](ctx, r.Database, calledByID, p.sources(), unread)
 	for _, s := range all {
 		at.ahead(s.ID)
 	}
@@ -212,6 +211,10 @@ type calledSeries struct {
 	Called string    `db:"called"`
 	ID     uuid.UUID `db:"id"`
 }
+
+// calledByID selects the series with the ids $2 of the sources $1.
+const calledByID = `select e.external_id as called, e.series_id as id from external_id e
+	where e.tenant_id = app.tenant() and e.source = any($1) and e.external_id = any($2) and e.series_id is not null`
 
 // takeOver applies entries to the matching series.
 func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, entries []heardEntry, at *syncPlace) error {
@@ -228,8 +231,7 @@ func (r *Runner) takeOver(ctx context.Context, p *runnable, host hostConfig, ent
 	}
 	var b pgx.Batch
 	var byID, byTitle []calledSeries
-	db.All(&b, &byID, `select e.external_id as called, e.series_id as id from external_id e where e.tenant_id = app.tenant() and e.source = any($1)
-		and e.external_id = any($2) and e.series_id is not null order by array_position($1, e.source) desc, e.series_id`, p.sources(), ids)
+	db.All(&b, &byID, calledByID+" order by array_position($1, e.source) desc, e.series_id", p.sources(), ids)
 	if len(titles) > 0 {
 		db.All(&b, &byTitle, `select s.search_title as called, s.id from series s where s.tenant_id = app.tenant()
 			and s.library_id in (select l.id from library l where l.tenant_id = app.tenant()) and s.search_title = any($1)

@@ -166,10 +166,7 @@ func (s *service) recommendations(ctx context.Context) (out *Recommendations, un
 		one.SeriesID, one.InCodex = row.Series, row.Series != nil
 		out.Recommendations = append(out.Recommendations, one)
 	}
-	for _, source := range sources {
-		unasked = unasked || source.Unasked
-	}
-	return out, unasked, nil
+	return out, slices.ContainsFunc(sources, func(s RecommendationSource) bool { return s.Unasked }), nil
 }
 
 // refresh starts the tasks that ask those of the caller's plugins that match the condition which; Conflict if all are
