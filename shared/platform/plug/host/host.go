@@ -111,27 +111,22 @@ func New(c Config) (*Host, error) {
 // Do handles a call. Errors are in the answer.
 func (h *Host) Do(ctx context.Context, call plug.Call) *plug.Answer {
 	h.sweep()
-	if call.Fetch != "" {
-		ctx, cancel := inTime(ctx, call)
+	timeout := cmp.Or(max(call.Timeout, 0), defaultTimeout)
+	if call.Fetch != "" || call.Web != nil || call.Folders != nil {
+		ctx, cancel := context.WithTimeout(ctx, min(timeout, defaultTimeout))
 		defer cancel()
-		out, fault := h.fetch(ctx, call.Fetch)
-		return orFault(out, fault)
-	}
-	if call.Web != nil {
-		ctx, cancel := inTime(ctx, call)
-		defer cancel()
-		out, fault := h.web(ctx, call.Web)
-		return orFault(out, fault)
-	}
-	if call.Folders != nil {
-		ctx, cancel := inTime(ctx, call)
-		defer cancel()
+		switch {
+		case call.Fetch != "":
+			return orFault(h.fetch(ctx, call.Fetch))
+		case call.Web != nil:
+			return orFault(h.web(ctx, call.Web))
+		}
 		return h.folders(ctx, call.Folders)
 	}
 	if call.Start == nil || call.Method == "" {
 		return orFault(nil, plug.Failed(plug.Unavailable, "The call must name a plugin and a method"))
 	}
-	timeout := min(cmp.Or(max(call.Timeout, 0), defaultTimeout), plug.MaxTimeout)
+	timeout = min(timeout, plug.MaxTimeout)
 	s, fault := h.take(ctx, call.Start, timeout)
 	if fault != nil {
 		return orFault(nil, fault)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/longbox/longbox/shared/platform/plug"
 )
@@ -112,9 +111,4 @@ func request(ctx context.Context, in *plug.WebRequest) (*http.Request, error) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(in.Form)), int64(len(in.Form))
 	}
 	return r, nil
-}
-
-// inTime limits the time of an external request.
-func inTime(ctx context.Context, call plug.Call) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, min(cmp.Or(max(call.Timeout, time.Duration(0)), defaultTimeout), defaultTimeout))
 }
