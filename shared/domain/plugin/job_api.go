@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
@@ -86,39 +85,25 @@ func (s *service) jobRoutes(a *httpapi.API) {
 }
 
 func (s *service) runNow(ctx context.Context, library, id uuid.UUID) (*task.Started, error) {
-	var b pgx.Batch
-	var started uuid.UUID
 	fresh := uuid.Must(uuid.NewV7())
-	if err := queueStart(&b, &library, id, fresh, nil, &started); err != nil {
+	started, err := startJob(ctx, s.Database, &library, id, fresh, nil)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.Database.Run(ctx, &b); err != nil {
-		return nil, err
+	if started != fresh {
+		return nil, fault.New(fault.Conflict, "The job is already pending or running as task %s", started)
 	}
-	switch started {
-	case uuid.Nil:
-		return nil, fault.Missing("Job")
-	case fresh:
-		s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-		return &task.Started{TaskID: fresh, Message: "The job is queued"}, nil
-	}
-	return nil, fault.New(fault.Conflict, "The job is already pending or running as task %s", started)
+	s.Added.Tell(ctx, httpapi.TenantOf(ctx).ID)
+	return &task.Started{TaskID: fresh, Message: "The job is queued"}, nil
 }
 
 // StartJob starts a run of a job, or finds the unfinished one, and calls added; priority may be nil. NotFound if there
 // is no such job.
 func StartJob(ctx context.Context, d *db.DB, added task.Added, job uuid.UUID, priority *int) (*task.Started, error) {
-	var b pgx.Batch
-	out := &task.Started{Message: "The task is queued"}
-	if err := queueStart(&b, nil, job, uuid.Must(uuid.NewV7()), priority, &out.TaskID); err != nil {
+	started, err := startJob(ctx, d, nil, job, uuid.Must(uuid.NewV7()), priority)
+	if err != nil {
 		return nil, err
-	}
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if out.TaskID == uuid.Nil {
-		return nil, fault.Missing("Job")
 	}
 	added.Tell(ctx, httpapi.TenantOf(ctx).ID)
-	return out, nil
+	return &task.Started{TaskID: started, Message: "The task is queued"}, nil
 }

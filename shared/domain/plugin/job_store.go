@@ -57,8 +57,8 @@ func getJob(ctx context.Context, d *db.DB, library, id uuid.UUID) (*Job, error) 
 	return j, err
 }
 
-// provides is an SQL condition: the plugin whose name is in a parameter may be asked about library $1.
-func provides(name string) string {
+// servesSQL is a condition: the plugin whose name is in a parameter may be asked about library $1.
+func servesSQL(name string) string {
 	return "exists (select from plugin p where p.tenant_id = app.tenant() and p.name = " + name + " and p.plugin_type = '" + system + "' and (p.library_ids = '{}' or $1 = any(p.library_ids)))"
 }
 
@@ -83,7 +83,7 @@ func addJob(ctx context.Context, d *db.DB, j *Job) (*Job, error) {
 	queueLibrary(&b, &exists, j.LibraryID)
 	db.One(&b, &p, selectNamed, j.Config.plugin())
 	db.One(&b, &out, `with j as (insert into library_job (tenant_id, id, library_id, name, enabled, cron_schedule, timezone, config)
-		  select app.tenant(), $2, l.id, $3, $4, $5, $6, $7 from library l where l.tenant_id = app.tenant() and l.id = $1 and `+provides("$8")+`
+		  select app.tenant(), $2, l.id, $3, $4, $5, $6, $7 from library l where l.tenant_id = app.tenant() and l.id = $1 and `+servesSQL("$8")+`
 		    and (select count(*) from library_job o where o.tenant_id = app.tenant() and o.library_id = l.id) < `+fmt.Sprint(mostJobs)+`
 		  returning *) select `+jobColumns+" from j"+itsTask, j.LibraryID, j.ID, j.Name, j.Enabled, j.CronSchedule, j.Timezone, j.Config, j.Config.plugin())
 	if err := d.Run(ctx, &b); err != nil {
@@ -117,7 +117,7 @@ func changeJob(ctx context.Context, d *db.DB, library, id uuid.UUID, c *JobChang
 		    name = case when $4 then coalesce(nullif($5, ''), $6 || substr(coalesce($3, config) ->> 'provider', length('plugin:') + 1)) else name end,
 		    cron_schedule = coalesce($7, cron_schedule), timezone = case when $8 then $9 else timezone end, enabled = coalesce($10, enabled),
 		    next_run_at = case when $7 is not null or $8 or $10 is not null then null else next_run_at end
-		  where `+jobIs+` and ($3::jsonb is null or `+provides("$11")+`)
+		  where `+jobIs+` and ($3::jsonb is null or `+servesSQL("$11")+`)
 		  returning *) select `+jobColumns+" from j"+itsTask,
 		library, id, c.Config.Value, c.Name.Set, c.Name.Value, nameless, c.CronSchedule.Value, c.Timezone.Set, c.Timezone.Value, c.Enabled.Value, name)
 	if err := d.Run(ctx, &b); err != nil {
@@ -169,4 +169,17 @@ func queueStart(b *pgx.Batch, library *uuid.UUID, job, fresh uuid.UUID, priority
 	b.Queue(`update library_job set task_id = $2, last_run_at = now(), last_run_status = 'pending', last_run_message = null
 		where tenant_id = app.tenant() and id = $1 and exists (select from task t where t.tenant_id = app.tenant() and t.id = $2)`, job, fresh)
 	return err
+}
+
+// startJob is queueStart in its own round trip; NotFound if there is no such job.
+func startJob(ctx context.Context, d *db.DB, library *uuid.UUID, job, fresh uuid.UUID, priority *int) (started uuid.UUID, err error) {
+	var b pgx.Batch
+	if err := queueStart(&b, library, job, fresh, priority, &started); err != nil {
+		return uuid.Nil, err
+	}
+	err = d.Run(ctx, &b)
+	if err == nil && started == uuid.Nil {
+		err = fault.Missing("Job")
+	}
+	return started, err
 }
