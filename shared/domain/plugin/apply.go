@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/reference"
 	"github.com/longbox/longbox/shared/domain/series"
@@ -376,14 +374,8 @@ func (s *service) searchTitle(ctx context.Context, id, plugin uuid.UUID) (*Searc
 	if err != nil {
 		return nil, err
 	}
-	if _, err := found(p, nil); err != nil {
-		return nil, err
+	if p == nil {
+		return nil, fault.Missing("Plugin")
 	}
 	return p.title(d)
 }
-
-// clip shortens a search text to its limit.
-func clip(text string) string { return clipTo(text, 500) }
-
-// clipTo shortens a text to n characters.
-func clipTo(text string, n int) string { return cut.Chars(strings.TrimSpace(text), n) }

@@ -11,6 +11,12 @@ import (
 	"github.com/longbox/longbox/shared/platform/plug"
 )
 
+// clip shortens a search text to its limit.
+func clip(text string) string { return clipTo(text, 500) }
+
+// clipTo shortens a text to n characters.
+func clipTo(text string, n int) string { return cut.Chars(strings.TrimSpace(text), n) }
+
 // withoutTail removes a beginning of the secret from the end of a text that may have been cut off within it.
 func withoutTail(text, secret string) string {
 	whole := strings.TrimRight(text, "…)")
