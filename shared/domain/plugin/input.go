@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -190,10 +191,7 @@ func (f *Fields) process(p *Plugin, c *check, allowed plug.Commands) {
 			c.add("config", "%s", configRule)
 		}
 	}
-	p.CredentialDelivery = f.CredentialDelivery.Or(p.CredentialDelivery)
-	if p.CredentialDelivery == "" {
-		p.CredentialDelivery = "env"
-	}
+	p.CredentialDelivery = cmp.Or(f.CredentialDelivery.Or(p.CredentialDelivery), "env")
 }
 
 // rights applies libraries, scopes and permissions.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -100,12 +101,7 @@ func (c *JobConfig) fields(kind string) []string {
 
 // settle sets defaults and validates; at is the config's path in the body.
 func (c *JobConfig) settle(at string, bad *check) {
-	if c.Scope == "" {
-		c.Scope = seriesOnly
-	}
-	if c.MaxConcurrency == 0 {
-		c.MaxConcurrency = 4
-	}
+	c.Scope, c.MaxConcurrency = cmp.Or(c.Scope, seriesOnly), cmp.Or(c.MaxConcurrency, 4)
 	if c.Type != refreshType {
 		bad.add(at+".type", "must be %s", refreshType)
 	}

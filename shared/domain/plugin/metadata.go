@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -209,9 +210,7 @@ func (c *common) ratings(plugin string) []reference.RatingBody {
 	all := slices.Clone(c.ExternalRate)
 	if c.Rating != nil {
 		own := *c.Rating
-		if own.Source == "" {
-			own.Source = plugin
-		}
+		own.Source = cmp.Or(own.Source, plugin)
 		all = append(all, own)
 	}
 	for _, r := range all {

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -172,7 +173,6 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	var raw struct {
 		plain
 		SearchURI    *string `json:"searchURITemplate"`
-		UserText     *string `json:"userDescription"`
 		Capabilities struct {
 			Capabilities
 			ReleaseSource json.RawMessage `json:"releaseSource"` // an object, or a boolean
@@ -191,12 +191,12 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 	m.Capabilities, m.WebLinks = raw.Capabilities.Capabilities, raw.Capabilities.WebLinks
 	release := string(raw.Capabilities.ReleaseSource)
 	m.Capabilities.ReleaseSource = release != "" && release != "null" && release != "false"
-	if m.SearchURITemplate == nil {
-		m.SearchURITemplate = raw.SearchURI
-	}
-	m.Homepage, m.SearchURITemplate = outward(m.Homepage), outward(m.SearchURITemplate)
-	if m.OAuth != nil && m.OAuth.AuthorizationURL == "" {
-		m.OAuth = nil
+	m.Homepage, m.SearchURITemplate = outward(m.Homepage), outward(cmp.Or(m.SearchURITemplate, raw.SearchURI))
+	if m.OAuth != nil {
+		m.OAuth.Scopes = orNone(m.OAuth.Scopes)
+		if m.OAuth.AuthorizationURL == "" {
+			m.OAuth = nil
+		}
 	}
 	m.RequiredCredentials = []Credential{}
 	for _, c := range raw.RequiredCredentials {
@@ -205,18 +205,13 @@ func (m *Manifest) UnmarshalJSON(data []byte) error {
 		}
 		m.RequiredCredentials = append(m.RequiredCredentials, c.Credential)
 	}
-	if m.OAuth != nil && m.OAuth.Scopes == nil {
-		m.OAuth.Scopes = []string{}
-	}
 	for _, c := range []*ConfigSchema{m.ConfigSchema, m.UserConfigSchema} {
-		if c != nil && c.Fields == nil {
-			c.Fields = []ConfigField{}
+		if c != nil {
+			c.Fields = orNone(c.Fields)
 		}
 	}
 	for _, list := range []*[]string{&m.ContentTypes, &m.Scopes, &m.Capabilities.MetadataProvider} {
-		if *list == nil {
-			*list = []string{}
-		}
+		*list = orNone(*list)
 	}
 	if len(m.ContentTypes) == 0 {
 		m.ContentTypes = slices.Clone(m.Capabilities.MetadataProvider)

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/google/uuid"
@@ -41,14 +42,7 @@ type seriesEdit struct {
 func (m *seriesMetadata) titles() []reference.TitleBody {
 	var g reference.Given
 	for _, t := range m.AlternateTitles {
-		label := t.Language
-		if label == "" {
-			label = t.TitleType
-		}
-		if label == "" {
-			label = "alternate"
-		}
-		g.Titles = append(g.Titles, reference.TitleBody{Label: label, Title: t.Title})
+		g.Titles = append(g.Titles, reference.TitleBody{Label: cmp.Or(t.Language, t.TitleType, "alternate"), Title: t.Title})
 	}
 	g.Check()
 	return g.Titles

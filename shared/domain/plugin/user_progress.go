@@ -144,7 +144,7 @@ func (r *Runner) booksOf(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID][]
 func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syncPlace) (more bool, err error) {
 	var told struct {
 		Entries    []json.RawMessage
-		NextCursor *string
+		NextCursor string
 		HasMore    bool
 	}
 	params := map[string]any{"limit": partSize}
@@ -177,10 +177,7 @@ func (r *Runner) pull(ctx context.Context, p *runnable, host hostConfig, at *syn
 	if !told.HasMore {
 		return false, nil
 	}
-	before, next := at.Cursor, ""
-	if told.NextCursor != nil {
-		next = *told.NextCursor
-	}
+	before, next := at.Cursor, told.NextCursor
 	at.Cursor = cut.Storable(next)
 	switch {
 	case next == "" || next == before || len(next) > 1000 || at.Cursor != next:
