@@ -88,7 +88,10 @@ func metrics(ctx context.Context, d *db.DB) (*Metrics, error) {
 				continue
 			}
 			m.ByMethod[x.Method] = MethodMetrics{x.Method, x.Requests, x.Requests - x.Failed, x.Failed, x.TotalMs / float64(max(x.Requests, 1))}
-			m.RequestsTotal, m.RequestsFailed, m.RateLimitRejections, took = m.RequestsTotal+x.Requests, m.RequestsFailed+x.Failed, m.RateLimitRejections+x.Refused, took+x.TotalMs
+			m.RequestsTotal += x.Requests
+			m.RequestsFailed += x.Failed
+			m.RateLimitRejections += x.Refused
+			took += x.TotalMs
 		}
 		m.RequestsSuccess = m.RequestsTotal - m.RequestsFailed
 		if m.RequestsTotal > 0 {
