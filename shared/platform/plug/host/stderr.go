@@ -38,15 +38,17 @@ func (l *stderr) Write(data []byte) (int, error) {
 			l.part = append(l.part, line[:min(room, len(line))]...)
 		}
 		if whole {
-			l.tell(strings.TrimSpace(strings.ToValidUTF8(string(l.part), "�")))
-			l.part = l.part[:0]
+			l.tell()
 		}
 		rest = after
 	}
 	return len(data), nil
 }
 
-func (l *stderr) tell(text string) {
+// tell logs the line in part, and empties it.
+func (l *stderr) tell() {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(l.part), "�"))
+	l.part = l.part[:0]
 	if text == "" {
 		return
 	}
@@ -66,8 +68,7 @@ func (l *stderr) tell(text string) {
 func (l *stderr) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tell(strings.TrimSpace(strings.ToValidUTF8(string(l.part), "�")))
-	l.part = nil
+	l.tell()
 }
 
 func (l *stderr) last() string {
