@@ -106,7 +106,8 @@ func expand(text string, context map[string]any) (string, error) {
 }
 
 // search searches the plugin for a series or book, by a text and further parameters; nil, and why, if no result is
-// certain enough. A result without a score is certain if it has the title of the series, or is the only one for an ISBN.
+// certain enough. A result without a score is certain if it has the title of the series, or if it is the only one for
+// an ISBN.
 func (r *Runner) search(ctx context.Context, m *matchable, query string, params map[string]any) (best *SearchResult, why string, a *asked) {
 	p := m.plugin
 	params["query"] = query

@@ -119,15 +119,11 @@ func (s *service) update(ctx context.Context, id uuid.UUID, f *Fields) (out *Plu
 }
 
 func one(ctx context.Context, tx pgx.Tx, sql string, args ...any) (*Plugin, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Plugin])
-	if err != nil || len(all) == 0 {
-		return found(nil, err)
-	}
-	return found(&all[0], nil)
+	var b pgx.Batch
+	var p *Plugin
+	db.One(&b, &p, sql, args...)
+	err := tx.SendBatch(ctx, &b).Close()
+	return found(p, err)
 }
 
 // SQL for changes of a plugin's state.

@@ -367,13 +367,13 @@ func (r *Runner) library(ctx context.Context, p *runnable) (out []libraryEntry, 
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return nil, nil, "", err
 	}
+	rated := p.mine.host().SyncRatings // otherwise the user's ratings stay private
 	for i := range out {
-		e := &out[i]
-		if e.UserNotes != nil {
-			*e.UserNotes = clipTo(*e.UserNotes, maxNotes)
-		}
-		if !p.mine.host().SyncRatings { // the user's ratings stay private
+		switch e := &out[i]; {
+		case !rated:
 			e.UserRating, e.UserNotes = nil, nil
+		case e.UserNotes != nil:
+			*e.UserNotes = clipTo(*e.UserNotes, maxNotes)
 		}
 	}
 	return out, dismissed, sight, nil
