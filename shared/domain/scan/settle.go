@@ -108,6 +108,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	db.Value(&b, &first, "select not settled from scan where tenant_id = app.tenant() and id = $1 for update", id)
 	b.Queue(`update scan s set files_processed = s.files_total from task t
 		where s.tenant_id = app.tenant() and s.id = $1 and t.tenant_id = s.tenant_id and t.id = s.id and t.status = 'completed'`, id)
+	QueueUnread(&b, &id, nil, nil) // of tasks whose worker died, or had no time left
 	// Locked after the scan and before books, as when a library is deleted.
 	b.Queue(`update library l set last_scanned_at = greatest(l.last_scanned_at, t.completed_at) from task t
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -61,7 +62,7 @@ func (r *run) queueRefused(b *pgx.Batch, n int) {
 	slog.Warn("the tenant's limit of books is reached", "tenant", r.tenant, "library", r.library.ID, "limit", *r.library.MaxBooks, "refused", n)
 	b.Queue(`update scan set files_processed = files_processed + $2, files_refused = files_refused + $2, error_count = error_count + $2,
 		errors = case when $3::text = any(errors) then errors else (array[$3::text] || errors)[1:$4] end
-		where tenant_id = app.tenant() and id = $1`, r.scanID, n, r.full(), errorsKept)
+		where tenant_id = app.tenant() and id = $1`, r.scanID, n, r.full(), scan.ErrorsKept)
 }
 
 // full says that the limit has kept files out.

@@ -28,9 +28,6 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// errorsKept is the maximum number of error texts that a scan stores; each book stores its own.
-const errorsKept = 50
-
 // store writes the results of a batch in one transaction and one round trip.
 func (s *Scanner) store(ctx context.Context, h task.Held, found []analyzed, sets map[uuid.UUID]*strategy.Set) error {
 	if len(found) == 0 {
@@ -114,7 +111,7 @@ func queueProcessed(b *pgx.Batch, scanID uuid.UUID, found []analyzed) {
 	b.Queue(`update scan set files_processed = least(files_processed + $2, files_total), error_count = error_count + cardinality(n.texts),
 		errors = (errors || n.texts)[1:$4] from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
-		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, errorsKept)
+		where tenant_id = app.tenant() and id = $1`, scanID, len(found), texts, scan.ErrorsKept)
 }
 
 // storeEach is store with a fallback: if the database rejects the data of one book, the others are stored anyway. The
@@ -142,8 +139,8 @@ func (s *Scanner) storeEach(ctx context.Context, h task.Held, found []analyzed, 
 	return s.store(ctx, h, found, sets)
 }
 
-// tellUnread counts what a task leaves unread, when it fails for good, as errors of the scan. They are no errors of the
-// books: the next scan reads them.
+// tellUnread counts what a task leaves unread, when it fails for good, as errors of the scan. If it cannot, because the
+// worker has died or its time is up, the end of the scan counts it: see scan.Settler.
 func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, failure error) error {
 	var b pgx.Batch
 	var status *scan.Status
@@ -152,11 +149,7 @@ func (s *Scanner) tellUnread(ctx context.Context, h task.Held, p analyzeParams, 
 		files := len(p.Keys) + len(p.Sidecars)
 		e = unread{books: files, err: failure}.explain(files)
 	}
-	text := clip(fault.Line(e.Message), 450) + "; the next scan tries again"
-	b.Queue(`update scan set error_count = error_count + greatest(n.unread, 1), errors = (array_append(errors, $2))[1:$3] from (select
-		  (select count(*) from book b where b.tenant_id = app.tenant() and b.library_id = $4 and b.key = any($5) and b.deleted_at is null and `+book.NeverReadSQL+`)
-		  + (select count(*) from sidecar k where k.tenant_id = app.tenant() and k.library_id = $4 and k.key = any($6) and k.pending) as unread) n
-		where tenant_id = app.tenant() and id = $1`, h.ParentID, text, errorsKept, h.LibraryID, p.Keys, p.Sidecars)
+	scan.QueueUnread(&b, h.ParentID, &h.ID, new(clip(fault.Line(e.Message), 450)))
 	db.One(&b, &status, scan.ByTaskSQL, h.ParentID)
 	if err := s.Database.Run(ctx, &b); err != nil || status == nil {
 		return err

@@ -42,7 +42,7 @@ func (r *run) tellUnlisted(ctx context.Context) error {
 	b.Queue(`update scan set unlisted = $2, error_count = error_count + cardinality(n.texts), errors = (n.texts || errors)[1:$4]
 		from (select array(select t from unnest($3::text[]) t where t <> all(x.errors)) as texts
 			from scan x where x.tenant_id = app.tenant() and x.id = $1 for update) n
-		where tenant_id = app.tenant() and id = $1`, r.scanID, len(texts), texts, errorsKept)
+		where tenant_id = app.tenant() and id = $1`, r.scanID, len(texts), texts, scan.ErrorsKept)
 	return r.Database.Run(ctx, &b)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/content"
+	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/scanner"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/format/archive"
@@ -323,5 +324,57 @@ func TestToldWithoutPacks(t *testing.T) {
 	}
 	if !slices.ContainsFunc(r.events, func(e events.Event) bool { return e.Kind == "book_updated" }) {
 		t.Errorf("nobody is told: %v", r.events)
+	}
+}
+
+// What a task leaves unread whose worker died in its last attempt, or had no time left, are errors of the scan, once.
+func TestUnreadBooksOfInterruptedTasks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		want string
+		fail func(r *rig, scan, child uuid.UUID)
+	}{
+		"the worker died": {"The worker stopped responding", func(r *rig, id, child uuid.UUID) {
+			r.exec("update task set status = 'running', attempts = max_attempts, started_at = now(), lease_until = now() - interval '1 minute' where id = $1", child)
+			if _, err := task.Rescue(r.t.Context(), r.db.System, nil); err != nil {
+				r.t.Fatal(err)
+			}
+		}},
+		"its time is up": {"The task ran out of time", func(r *rig, id, child uuid.UUID) {
+			r.exec("update task set max_attempts = 1 where id = $1", child)
+			ctx, end := context.WithCancelCause(r.t.Context())
+			defer end(nil)
+			r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				end(task.ErrTime)
+				<-req.Context().Done()
+			})
+			if err := r.runner(1).Take(ctx, `{"tenant":"`+r.tenant.String()+`","task":"`+child.String()+`"}`); err != nil {
+				r.t.Fatal(err)
+			}
+			r.s3.Counter.Meddle(nil)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i := range 3 {
+				testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 1, ""))
+			}
+			id := r.listed()
+			c.fail(r, id, values[uuid.UUID](r, "select id from task where tenant_id = app.tenant() and parent_id = $1", id)[0])
+			settler := scan.Settler{Database: r.db.App, Publish: r.publish}
+			for range 2 {
+				if err := settler.Settle(t.Context(), r.tenant, id); err != nil {
+					t.Fatal(err)
+				}
+				r.exec("update scan set settled = false") // as when a failed scan is retried
+			}
+			if res := r.result(id); res.Status != task.Completed || res.Errors != 3 || len(res.Texts) != 1 || !strings.HasPrefix(res.Texts[0], c.want) {
+				t.Errorf("%+v", res)
+			}
+			if res := r.scan("normal"); res.Status != task.Completed || res.Errors != 0 || len(r.unread()) != 0 {
+				t.Errorf("the next scan: %+v, not read: %q", res, r.unread())
+			}
+		})
 	}
 }
