@@ -9,9 +9,10 @@ import (
 // children counts them by one of the functions below. Whatever ends a child decrements the count (app.end_child,
 // cancel); Rescue repairs missed decrements.
 
-// QueueChildren counts n children that this transaction adds to a task.
-func QueueChildren(b *pgx.Batch, parent uuid.UUID, n int) {
-	b.Queue("update task set open_children = open_children + $2 where tenant_id = app.tenant() and id = $1", parent, n)
+// QueueChildren counts the children with these ids, as far as this transaction has added them to a task.
+func QueueChildren(b *pgx.Batch, parent uuid.UUID, ids []uuid.UUID) {
+	b.Queue(`update task set open_children = open_children + (select count(*) from task c where c.tenant_id = app.tenant() and c.id = any($2))
+		where tenant_id = app.tenant() and id = $1`, parent, ids)
 }
 
 // QueueNewChildren is QueueChildren for an unknown number of children, as with AddEach: it counts all that this

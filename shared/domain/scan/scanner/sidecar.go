@@ -110,11 +110,8 @@ func (r *run) queueLost(b *pgx.Batch, lost []lostSidecar) error {
 
 // queueTakeIn adds the tasks that apply sidecars.
 func (r *run) queueTakeIn(b *pgx.Batch, keys []string) error {
-	var tasks []analyzeParams
-	for part := range slices.Chunk(keys, analyzeBatch) {
-		tasks = append(tasks, analyzeParams{Sidecars: part})
-	}
-	return r.queueTasks(b, tasks)
+	_, err := r.queueTasks(b, slices.Chunk(keys, analyzeBatch), "jsonb_build_object('sidecars', $2::text[]) as params")
+	return err
 }
 
 // deleteLost removes sidecars that no longer exist, batch by batch.

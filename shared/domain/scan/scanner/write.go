@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/scan/follow"
@@ -83,15 +85,8 @@ func (r *run) writeAll(ctx context.Context, part collected, refused int) error {
 	var b pgx.Batch
 	var done changed
 	var status *scan.Status
-	restored := 0
-	for _, c := range part.changes {
-		if c.Restored {
-			restored++
-		}
-	}
-	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3,
-		books_restored = books_restored + $4, books_updated = books_updated - $4
-		where tenant_id = app.tenant() and id = $1`, r.scanID, part.seen, part.unchanged, restored)
+	b.Queue(`update scan set files_total = files_total + $2, files_processed = files_processed + $3
+		where tenant_id = app.tenant() and id = $1`, r.scanID, part.seen, part.unchanged)
 	r.queueRefused(&b, refused)
 	if len(part.changes)+len(part.sidecars) > 0 {
 		queueLock(&b, r.library.ID)
@@ -113,7 +108,7 @@ func (r *run) writeAll(ctx context.Context, part collected, refused int) error {
 	}
 	out := done.events(r)
 	if status != nil {
-		out = append(out, status.Event())
+		out = append(out, status.Event(), status.TaskEvent())
 	}
 	r.Publish(ctx, r.tenant, out...)
 	return nil
@@ -267,7 +262,8 @@ func (r *run) queueForget(b *pgx.Batch, changes []change) {
 // read has another revision by now. Books that another look has seen since stay unchanged. With the number strategy
 // file_order a new book gets its position within the batch, which is nearly always final; arrange corrects the rest at
 // the end. A restored book, and in a deep scan every book, is put into the series of its key, unless the metadata
-// decides. A book that an earlier attempt of the scan has created does not count as updated before it is read.
+// decides. A restored book does not count as updated; nor does one that an earlier attempt of the scan has created,
+// before it is read.
 func (r *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, out *[]written) {
 	f := struct {
 		ids                                             []uuid.UUID
@@ -306,42 +302,52 @@ func (r *run) queueBooks(b *pgx.Batch, changes []change, files []strategy.File, 
 		    placed_at = case when k.deleted_at is null then k.placed_at else now() end,
 		    revision = k.revision + 1, updated_at = now(), seen_at = excluded.seen_at
 		    where k.seen_at <= excluded.seen_at
-		  returning id, series_id, revision, first_read_at is null and placed_at is distinct from now() and created_at >= (
-		    select created_at from task where tenant_id = app.tenant() and id = $2) as created),
+		  returning id, series_id, revision, placed_at is not distinct from now() as restored,
+		    first_read_at is null and created_at >= (select created_at from task where tenant_id = app.tenant() and id = $2) as created),
 		counted as (
 		  update scan set books_created = books_created + (select count(*) from changed where revision = 0),
-		    books_updated = books_updated + (select count(*) from changed where revision > 0 and created is not true)
+		    books_updated = books_updated + (select count(*) from changed where revision > 0 and not restored and created is not true),
+		    books_restored = books_restored + (select count(*) from changed where restored)
 		  where tenant_id = app.tenant() and id = $2)
 		select id, series_id, revision from changed`, r.library.ID, r.scanID, r.params.Mode == scan.Deep, f.ids, f.dirs, f.keys, f.sizes,
 		f.etags, f.modified, f.formats, f.titles, f.sorts, f.find, f.numbers, f.volumes, f.chapters, r.set.Positions(), f.seen, f.later)
 }
 
 // queueAnalysis adds the tasks that analyse the changed books. They contain keys: another writer may have added a book
-// with the same key and another id.
+// with the same key and another id. Books that need no analysis, as most restored ones, count as processed.
 func (r *run) queueAnalysis(b *pgx.Batch, changes []change) error {
 	keys := make([]string, len(changes))
 	for i, c := range changes {
 		keys[i] = c.Object.Key
 	}
-	var tasks []analyzeParams
-	for part := range slices.Chunk(keys, int(r.batch)) {
-		tasks = append(tasks, analyzeParams{Keys: part})
+	tasks, err := r.queueTasks(b, slices.Chunk(keys, int(r.batch)), `jsonb_build_object('keys', jsonb_agg(b.key order by b.key)) as params
+		from book b where b.tenant_id = app.tenant() and b.library_id = $1 and b.key = any($2) and b.deleted_at is null and `+book.NeverReadSQL+`
+		having count(*) > 0`)
+	if err != nil || r.scanID == nil {
+		return err
 	}
-	return r.queueTasks(b, tasks)
+	b.Queue(`update scan set files_processed = least(files_processed + $2 - (
+		  select coalesce(sum(jsonb_array_length(t.params -> 'keys')), 0) from task t where t.tenant_id = app.tenant() and t.id = any($3)), files_total)
+		where tenant_id = app.tenant() and id = $1`, r.scanID, len(keys), tasks)
+	return nil
 }
 
-// queueTasks adds tasks that read files of the library, as children of the scan if there is one.
-func (r *run) queueTasks(b *pgx.Batch, tasks []analyzeParams) error {
-	for _, params := range tasks {
-		var id uuid.UUID
-		if err := task.Add(b, task.Spec{Type: task.AnalyzeBooks, LibraryID: &r.library.ID, ParentID: r.scanID, Params: params}, &id); err != nil {
-			return err
+// queueTasks adds a task that reads files of the library for each part of the keys, as children of the scan if there is
+// one. params is SQL: the column params and the rest of a query, as in task.Found, whose arguments are the library and
+// the keys. It returns the ids of the tasks, including those for which the query finds nothing.
+func (r *run) queueTasks(b *pgx.Batch, parts iter.Seq[[]string], params string) (ids []uuid.UUID, err error) {
+	for part := range parts {
+		id := uuid.Must(uuid.NewV7())
+		target := task.Found("select $1::uuid as library_id, null::uuid as series_id, null::uuid as book_id, "+params, r.library.ID, part)
+		if err := task.AddNew(b, task.Spec{ID: id, Type: task.AnalyzeBooks, ParentID: r.scanID}, target, new(int64)); err != nil {
+			return nil, err
 		}
+		ids = append(ids, id)
 	}
 	if r.scanID != nil {
-		task.QueueChildren(b, *r.scanID, len(tasks))
+		task.QueueChildren(b, *r.scanID, ids)
 	}
-	return nil
+	return ids, nil
 }
 
 // queueDeleted marks books whose files are gone. Everything about them is kept for their return, after which an
@@ -373,9 +379,11 @@ func (r *run) deleteGone(ctx context.Context) error {
 		part := r.at.Vanished[:min(len(r.at.Vanished), writeBatch)]
 		var b pgx.Batch
 		var done changed
+		var status *scan.Status
 		b.Queue("select from scan where tenant_id = app.tenant() and id = $1 for update", r.scanID)
 		queueLock(&b, r.library.ID)
 		r.queueDeleted(&b, part, &done)
+		db.One(&b, &status, scan.ByTaskSQL, r.scanID)
 		arranged, err := r.runAndArrange(ctx, &b, map[uuid.UUID]*strategy.Set{r.library.ID: r.set}, true, func() map[uuid.UUID][]uuid.UUID {
 			return map[uuid.UUID][]uuid.UUID{r.library.ID: done.left()}
 		})
@@ -385,7 +393,11 @@ func (r *run) deleteGone(ctx context.Context) error {
 		if follow.Again(done.moved) {
 			r.Added.Tell(ctx, r.tenant)
 		}
-		r.Publish(ctx, r.tenant, append(done.events(r), arranged...)...)
+		out := append(done.events(r), arranged...)
+		if status != nil {
+			out = append(out, status.Event(), status.TaskEvent())
+		}
+		r.Publish(ctx, r.tenant, out...)
 		r.at.Vanished, r.at.Deleted = r.at.Vanished[len(part):], r.at.Deleted+len(part)
 		if task.MustPause(ctx) {
 			return r.pause()
