@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/scan"
 )
 
@@ -51,7 +53,7 @@ func (s *Scheduler) Invoked(ctx context.Context, payload json.RawMessage) (any, 
 	}
 	out := did{Round: time.Now().UTC()}
 	if v.Start {
-		n, err := scan.OnStart(ctx, s.system)
+		n, err := scan.OnStart(ctx, s.system, map[uuid.UUID]bool{})
 		if err != nil {
 			return nil, fmt.Errorf("scans on start: %w", err)
 		}

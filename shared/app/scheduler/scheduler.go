@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longbox/longbox/shared/app"
@@ -99,8 +100,8 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	})
 }
 
-// Run does a round at the start and then one every few seconds until ctx ends. It waits for the database first, because
-// scans on start are requested only once.
+// Run does a round at the start and then one every few seconds until ctx ends. It waits for the database first. Scans on
+// start are requested before each round until every library has one.
 func (s *Scheduler) Run(ctx context.Context) {
 	for err := s.awake(ctx); err != nil; err = s.awake(ctx) {
 		if ctx.Err() != nil {
@@ -108,10 +109,14 @@ func (s *Scheduler) Run(ctx context.Context) {
 		}
 		slog.Error("the database does not answer yet; the scheduler is waiting for it", "error", fault.Line(err.Error()))
 	}
-	s.bounded(ctx, "scans on start failed", func(ctx context.Context) error { _, err := scan.OnStart(ctx, s.system); return err })
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()
-	for {
+	scanned := map[uuid.UUID]bool{}
+	for started := false; ; {
+		started = started || s.bounded(ctx, "scans on start failed; the next round tries again", func(ctx context.Context) error {
+			_, err := scan.OnStart(ctx, s.system, scanned)
+			return err
+		})
 		s.bounded(ctx, "scheduler round failed", func(ctx context.Context) error { return s.Round(ctx, time.Now()) })
 		select {
 		case <-ctx.Done():
@@ -121,14 +126,16 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// bounded runs do with a time limit. A statement without a response, because the database host is gone, must not block
-// the scheduler forever.
-func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx context.Context) error) {
+// bounded runs do with a time limit, and reports whether it succeeded. A statement without a response, because the
+// database host is gone, must not block the scheduler forever.
+func (s *Scheduler) bounded(ctx context.Context, what string, do func(ctx context.Context) error) bool {
 	limited, cancel := context.WithTimeout(ctx, s.within)
 	defer cancel()
-	if err := do(limited); err != nil && ctx.Err() == nil {
+	err := do(limited)
+	if err != nil && ctx.Err() == nil {
 		slog.Error(what, "error", fault.Line(err.Error()))
 	}
+	return err == nil
 }
 
 // Round does everything that is due now. A failed step does not stop the others, except when the database is

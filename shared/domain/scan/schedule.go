@@ -83,17 +83,20 @@ func followZone(ctx context.Context, system *db.DB, now time.Time) error {
 	})
 }
 
-// OnStart queues a scan of every library that is configured to be scanned at system start.
-func OnStart(ctx context.Context, system *db.DB) (int, error) { return onStart(ctx, system, batch) }
+// OnStart queues a scan of every library that is configured to be scanned at system start, except those in done, to
+// which it adds the others. So it can be called again after an error.
+func OnStart(ctx context.Context, system *db.DB, done map[uuid.UUID]bool) (int, error) {
+	return onStart(ctx, system, batch, done)
+}
 
-func onStart(ctx context.Context, system *db.DB, limit int) (int, error) {
-	return startActive(ctx, system, limit, "", "scan_on_start")
+func onStart(ctx context.Context, system *db.DB, limit int, done map[uuid.UUID]bool) (int, error) {
+	return startActive(ctx, system, limit, done, "", "scan_on_start")
 }
 
 // Resume queues a scan of every active library of a tenant that was suspended: notifications of the store were ignored
 // meanwhile.
 func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) error {
-	_, err := startActive(ctx, system, batch, Normal, "tenant_id = $3", tenant)
+	_, err := startActive(ctx, system, batch, map[uuid.UUID]bool{}, Normal, "tenant_id = $3", tenant)
 	return err
 }
 
@@ -101,8 +104,8 @@ func Resume(ctx context.Context, system *db.DB, tenant uuid.UUID) error {
 const batch = 1000
 
 // startActive queues scans of the active libraries that match a condition, whose arguments begin with $3: in the given
-// mode, or if that is empty in each library's own.
-func startActive(ctx context.Context, system *db.DB, limit int, mode, only string, args ...any) (started int, failures error) {
+// mode, or if that is empty in each library's own. It leaves out the libraries in done, and adds the others to it.
+func startActive(ctx context.Context, system *db.DB, limit int, done map[uuid.UUID]bool, mode, only string, args ...any) (started int, failures error) {
 	var last due
 	for {
 		all, err := find(ctx, system, limit, only+" and is_active and (tenant_id, id) > ($1, $2)"+served+" order by tenant_id, id",
@@ -110,11 +113,15 @@ func startActive(ctx context.Context, system *db.DB, limit int, mode, only strin
 		if err != nil {
 			return started, errors.Join(failures, err)
 		}
-		for i := range all {
-			all[i].Mode = cmp.Or(mode, all[i].Mode)
+		for _, d := range all {
+			if done[d.ID] {
+				continue
+			}
+			d.Mode = cmp.Or(mode, d.Mode)
+			n, err := startAll(ctx, system, []due{d}, time.Time{}, nil)
+			started, failures = started+n, errors.Join(failures, err)
+			done[d.ID] = err == nil
 		}
-		n, err := startAll(ctx, system, all, time.Time{}, nil)
-		started, failures = started+n, errors.Join(failures, err)
 		if len(all) < limit {
 			return started, failures
 		}

@@ -73,7 +73,7 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 		}
 		d.Exec(t, "update library set scan_on_start = true")
 		off := scheduled(t, d, d.Tenant(t, "three"), "0 0 * * *", "", time.Now().Add(time.Hour))
-		started, err := scan.OnStartBy(t.Context(), d.System, 2)
+		started, err := scan.OnStartBy(t.Context(), d.System, 2, map[uuid.UUID]bool{})
 		if err != nil || started != 2*libraries {
 			t.Errorf("%s: %d scans of %d libraries started, %v", name, started, 2*libraries, err)
 		}
@@ -84,6 +84,29 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 		if queued != 2*libraries || unwanted != 0 {
 			t.Errorf("%s: %d libraries have a scan, %d of those that want none", name, queued, unwanted)
 		}
+	}
+}
+
+// After an error, only the libraries that have no scan on start yet get one.
+func TestOnStartAfterAnError(t *testing.T) {
+	t.Parallel()
+	d := testkit.DB(t)
+	tenant := d.Tenant(t, "one")
+	for range 3 {
+		scheduled(t, d, tenant, "0 0 * * *", "", time.Now().Add(time.Hour))
+	}
+	d.Exec(t, "update library set scan_on_start = true")
+	d.Exec(t, "create sequence scans")
+	d.Exec(t, `create function refuse() returns trigger language plpgsql security definer as $$
+		begin if nextval('public.scans') = 2 then raise 'no scan'; end if; return new; end $$`)
+	d.Exec(t, "create trigger refuse before insert on scan for each row execute function refuse()")
+	done := map[uuid.UUID]bool{}
+	for try, want := range []int{2, 1, 0} {
+		started, err := scan.OnStart(t.Context(), d.System, done)
+		if started != want || (err != nil) != (try == 0) {
+			t.Errorf("call %d: %d scans started, want %d; %v", try, started, want, err)
+		}
+		d.Exec(t, "update task set status = 'completed', completed_at = now()")
 	}
 }
 
