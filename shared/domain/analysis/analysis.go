@@ -112,6 +112,7 @@ func File(ctx context.Context, reader *content.Reader, bucket string, listed blo
 		}
 	}
 	res.measure(src)
+	res.compose()
 	return res, nil
 }
 

@@ -1,9 +1,12 @@
 package analysis
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/format/language"
@@ -70,6 +73,33 @@ func (m *Metadata) limitNames() {
 	}
 	for i, s := range m.Subjects {
 		m.Subjects[i] = cut.Chars(s, maxName)
+	}
+}
+
+// compose brings texts into composed characters (NFC), in which people's are stored and all are compared. Custom metadata
+// stays as the file has it.
+func (r *Result) compose() {
+	for _, v := range []any{&r.Metadata, r.Titles, r.Genres, r.Tags} {
+		compose(reflect.ValueOf(v))
+	}
+}
+
+func compose(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(norm.NFC.String(v.String()))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			compose(v.Elem())
+		}
+	case reflect.Struct:
+		for _, f := range v.Fields() {
+			compose(f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			compose(v.Index(i))
+		}
 	}
 }
 

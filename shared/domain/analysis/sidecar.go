@@ -25,6 +25,7 @@ func ReadSidecar(document []byte, name string, lim epub.Limits) (*Sidecar, error
 	}
 	var r Result
 	r.applyEPUB(p)
+	r.compose()
 	return &Sidecar{Metadata: r.Metadata, Number: r.Number, Genres: r.Genres, ExternalID: r.ExternalID, Warnings: r.Warnings}, nil
 }
 

@@ -161,7 +161,7 @@ func hierarchy(c *config) series {
 		if len(skipped) == len(dir) {
 			p = alone(key)
 		}
-		if value := strings.Join(skipped, " / "); value != "" {
+		if value := naming.Line(strings.Join(skipped, " / ")); value != "" {
 			switch store {
 			case "":
 			case "publisher":
@@ -209,7 +209,7 @@ func calibre(c *config) series {
 			p.Path, p.Name = author, author
 		}
 		if fromFolder {
-			p.Author = author
+			p.Author = naming.Line(author)
 		}
 		return p
 	}
@@ -247,6 +247,6 @@ func custom(c *config) series {
 		if values["series"] == "" || name == "" {
 			return byFolder(key)
 		}
-		return Place{Path: named(name), Name: name, Publisher: values["publisher"], Book: values["book"], Volume: wholeNumber(values["volume"])}
+		return Place{Path: named(name), Name: name, Publisher: naming.Line(values["publisher"]), Book: values["book"], Volume: wholeNumber(values["volume"])}
 	}}
 }

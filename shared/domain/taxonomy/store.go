@@ -358,12 +358,17 @@ func (s set) events(of []touched) []events.Event {
 // maxName is the length of the longest name, in characters.
 const maxName = 200
 
+// ValidName brings a name into its form, and reports whether a genre or tag can have it.
+func ValidName(name *string) bool {
+	return naming.Printable(name) && utf8.RuneCountInString(*name) <= maxName
+}
+
 // clean brings names into their form; BadRequest names what is wrong.
 func clean(field string, names []string) ([]string, error) {
 	out := make([]string, len(names))
 	var bad []fault.Field
 	for i, name := range names {
-		if out[i] = name; !naming.Printable(&out[i]) || utf8.RuneCountInString(out[i]) > maxName {
+		if out[i] = name; !ValidName(&out[i]) {
 			bad = append(bad, fault.Field{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("must be 1 to %d printable characters", maxName)})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
+	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 )
 
@@ -111,7 +112,7 @@ const mostNames = 1000
 // namesOf returns the valid names of genres or tags, up to the limit.
 func namesOf(list []string) (out []string) {
 	for _, name := range list {
-		if name = strings.TrimSpace(name); name != "" && len(name) <= 200 && len(out) < mostNames {
+		if name = naming.Line(name); len(out) < mostNames && taxonomy.ValidName(&name) {
 			out = append(out, name)
 		}
 	}

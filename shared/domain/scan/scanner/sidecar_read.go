@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/library"
@@ -211,7 +212,7 @@ var mylarAges = map[string]string{"all": "0", "adult": "18"}
 
 func descriptionOf(m *mylar.Series) description {
 	age := comicinfo.Info{AgeRating: cmp.Or(mylarAges[strings.ToLower(m.AgeRating)], m.AgeRating)}
-	return description{Summary: m.Summary, Publisher: m.Publisher, Imprint: m.Imprint, Status: m.Status, Year: m.Year, AgeRating: age.MinimumAge(), Issues: m.Issues}
+	return description{Summary: norm.NFC.String(m.Summary), Publisher: norm.NFC.String(m.Publisher), Imprint: norm.NFC.String(m.Imprint), Status: m.Status, Year: m.Year, AgeRating: age.MinimumAge(), Issues: m.Issues}
 }
 
 // descriptionFields are the fields of description: lock, column and type.
