@@ -142,6 +142,7 @@ func (r *rig) fill(id uuid.UUID, books int) {
 		"insert into access_group_oidc_mapping (tenant_id, id, group_id, oidc_group_name) values ($1, $1, $1, 'family')",
 		`insert into oidc_provider (tenant_id, id, name, display_name, issuer, client_id, client_secret, scopes, groups_claim, username_claim, email_claim,
 			create_users, default_role, enabled) values ($1, $1, 'test', 'Test', 'https://id.example.org', 'longbox', 'sealed', '{openid}', 'groups', 'name', 'email', true, 'reader', true)`,
+		"insert into access_group_claim (tenant_id, group_id, account_id, provider_id) values ($1, $1, $1, $1)",
 		"insert into oidc_state (tenant_id, hash, browser, provider_id, expires_at) values ($1, sha256('state'), sha256('browser'), $1, now() + interval '1 day')",
 		"insert into oidc_keys (tenant_id, provider_id, issuer, keys) values ($1, $1, 'https://id.example.org', '{}')",
 		"insert into oidc_identity (tenant_id, provider_id, subject, account_id) values ($1, $1, 'subject', $1)",

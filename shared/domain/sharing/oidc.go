@@ -99,14 +99,21 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 }
 
 // QueueMembership syncs a user's memberships with the access groups to which the given groups of an identity provider
-// are mapped. Memberships that people or another provider have set stay: signing in at a provider that does not know a
-// group must not lift its restrictions. changed counts the changes.
+// are mapped. The user leaves a group when no provider claims it any more. Memberships that people have set stay, and
+// those that another provider claims: signing in at one that does not know a group must not lift its restrictions.
+// changed counts the changes.
 func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, changed *int64) {
 	db.Value(b, changed, `with wanted as (
 		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),
+		withdrawn as (
+		  delete from access_group_claim c where c.tenant_id = app.tenant() and c.account_id = $1 and c.provider_id = $3
+		  and c.group_id not in (select group_id from wanted)),
+		claimed as (
+		  insert into access_group_claim (tenant_id, group_id, account_id, provider_id) select app.tenant(), group_id, $1, $3 from wanted order by group_id
+		  on conflict do nothing),
 		left_ as (
 		  delete from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1 and m.source = '`+fromOIDC+`'
-		  and (m.provider_id = $3 or not exists (select from oidc_provider p where p.tenant_id = app.tenant() and p.id = m.provider_id))
+		  and not exists (select from access_group_claim c where c.tenant_id = app.tenant() and c.account_id = $1 and c.group_id = m.group_id and c.provider_id <> $3)
 		  and m.group_id not in (select group_id from wanted) returning 1),
 		joined as (
 		  insert into access_group_member (tenant_id, group_id, account_id, source, provider_id) select app.tenant(), group_id, $1, '`+fromOIDC+`', $3 from wanted order by group_id
