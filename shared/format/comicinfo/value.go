@@ -113,8 +113,8 @@ func (i *Info) Links() []string {
 	return links
 }
 
-// ages maps the ratings of schema 2.1, in lower case without spaces, to a minimum age.
-var ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadults": 6, "pg": 8, "everyone10+": 10, "teen": 13,
+// Ages maps the ratings of schema 2.1, in lower case without spaces, to a minimum age.
+var Ages = map[string]int{"earlychildhood": 3, "everyone": 0, "g": 0, "kidstoadults": 6, "pg": 8, "everyone10+": 10, "teen": 13,
 	"ma15+": 15, "m": 17, "mature17+": 17, "r18+": 18, "x18+": 18, "adultsonly18+": 18}
 
 var age = lazyregexp.New(`^(\d{1,2})\s*\+?$`)
@@ -128,7 +128,7 @@ func Unrated(rating string) bool {
 // MinimumAge returns the age of AgeRating, which may also be a number; nil if it has none.
 func (i *Info) MinimumAge() *int {
 	v := strings.ToLower(strings.Join(strings.Fields(i.AgeRating), ""))
-	if n, ok := ages[v]; ok {
+	if n, ok := Ages[v]; ok {
 		return &n
 	}
 	if m := age.FindStringSubmatch(v); m != nil {

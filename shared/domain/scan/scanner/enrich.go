@@ -9,6 +9,7 @@ import (
 
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
+	"github.com/longbox/longbox/shared/format/comicinfo"
 	"github.com/longbox/longbox/shared/format/naming"
 	"github.com/longbox/longbox/shared/platform/db"
 )
@@ -104,6 +105,56 @@ func queueSeriesMetadata(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		update series s set `+takenSet+`, updated_at = now()
 		from u where s.tenant_id = app.tenant() and s.id = u.id and (`+takenWhere+`)
 		returning s.id, s.library_id`, toJSON(offers))
+}
+
+// storedAge and storedCount are SQL: the age rating, by the ages $3, and the count in the stored metadata m of a book.
+const (
+	storedAge = `(select coalesce(($3::jsonb ->> v)::integer, substring(v from '^(\d{1,2})\+?$')::integer)
+		    from lower(regexp_replace(m.metadata #>> '{customMetadata,comicinfo,ageRating}', '\s+', '', 'g')) v)`
+	storedCount = "(m.metadata ->> 'count')::integer"
+)
+
+// queueRefuted lowers the age rating and the counts of series to the maximum over their other books, where only a book
+// that says less now, or is in another series, had given them their value; queueSeriesMetadata raises them again. It
+// must follow the moves and precede storing the files' metadata. It returns the changed series.
+func queueRefuted(b *pgx.Batch, found []analyzed, changed *[]enriched) {
+	type row struct {
+		ID    uuid.UUID `json:"id"`
+		Was   uuid.UUID `json:"was"` // series
+		Age   *int      `json:"age"`
+		Count *int      `json:"count"`
+	}
+	var rows []row
+	var read []uuid.UUID
+	for _, a := range found {
+		if a.Result != nil && a.bookRow.Fingerprint != "" { // read before
+			read, rows = append(read, a.ID), append(rows, row{a.ID, a.SeriesID, a.AgeRating, a.Metadata.Count})
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	db.All(b, changed, `with told as materialized (
+		  select u.was as id, max(`+storedAge+`) as age, max(u.age) filter (where u.was = k.series_id) as new_age,
+		    max(`+storedCount+`) as count, max(u.count) filter (where u.was = k.series_id) as new_count
+		  from jsonb_to_recordset($1) as u(id uuid, was uuid, age integer, count integer)
+		  join book k on k.tenant_id = app.tenant() and k.id = u.id
+		  join book_metadata m on m.tenant_id = app.tenant() and m.book_id = u.id group by 1),
+		refuted as materialized (
+		  select s.id, s.age_rating = t.age and t.age > coalesce(t.new_age, -1) and not 'ageRating' = any(s.locks || s.described) as age,
+		    s.total_volume_count = t.count and t.count > coalesce(t.new_count, -1) and not 'totalVolumeCount' = any(s.locks || s.described) as volumes,
+		    s.total_chapter_count = t.count and t.count > coalesce(t.new_count, -1) and not 'totalChapterCount' = any(s.locks || s.described) as chapters
+		  from told t join series s on s.tenant_id = app.tenant() and s.id = t.id)
+		update series s set age_rating = case when r.age then o.age else s.age_rating end,
+		  total_volume_count = case when r.volumes then o.volumes else s.total_volume_count end,
+		  total_chapter_count = case when r.chapters then o.chapters else s.total_chapter_count end, updated_at = now()
+		from refuted r cross join lateral (
+		  select max(`+storedAge+`) as age, max(`+storedCount+`) filter (where k.volume is not null and k.chapter is null) as volumes,
+		    max(`+storedCount+`) filter (where k.volume is null or k.chapter is not null) as chapters
+		  from book k join book_metadata m on m.tenant_id = app.tenant() and m.book_id = k.id
+		  where k.tenant_id = app.tenant() and k.series_id = r.id and k.deleted_at is null and k.id <> all($2)) o
+		where s.tenant_id = app.tenant() and s.id = r.id and (r.age or r.volumes or r.chapters)
+		returning s.id, s.library_id`, toJSON(rows), read, toJSON(comicinfo.Ages))
 }
 
 // mostNames is the maximum number of genres, and of tags, from one file.

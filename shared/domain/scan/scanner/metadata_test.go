@@ -99,6 +99,36 @@ func TestFilledFieldsOutlastFiles(t *testing.T) {
 	is("moved, and says nothing", "S 2|-|Sub|-|-|-")
 }
 
+// The age rating and the count of a series fall with the file that they came from, but are not taken from anybody else.
+func TestSeriesFollowsCorrectedFiles(t *testing.T) {
+	r := newRig(t)
+	r.choose("flat", `{"requireMetadata": true}`, "filename", "", "filename")
+	write := func(key string, seed int, info string) {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, seed, 2+seed, info))
+	}
+	is := func(what string, want ...string) {
+		t.Helper()
+		r.scanned("normal")
+		got := values[string](r, `select concat_ws(' ', title, age_rating, total_chapter_count) from series where tenant_id = app.tenant() and book_count > 0 order by title`)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	write("1.cbz", 1, `<Series>S</Series><AgeRating>Mature 17+</AgeRating><Count>14</Count>`)
+	write("2.cbz", 2, `<Series>S</Series><AgeRating>Teen</AgeRating><Count>12</Count>`)
+	write("3.cbz", 3, `<Series>S</Series><AgeRating>9 +</AgeRating>`)
+	is("at first", "S 17 14")
+	write("1.cbz", 4, `<Series>S</Series><AgeRating>Everyone 10+</AgeRating><Count>10</Count>`)
+	is("one is corrected", "S 13 12")
+	write("2.cbz", 5, `<Series>T</Series><AgeRating>Teen</AgeRating><Count>12</Count>`)
+	is("one belongs to another series", "S 10 10", "T 13 12")
+	write("1.cbz", 6, `<Series>S</Series>`)
+	is("one says nothing", "S 9", "T 13 12")
+	r.db.Exec(t, "update series set age_rating = 11, total_chapter_count = 12, locks = '{totalChapterCount}' where title = 'T'")
+	write("2.cbz", 7, `<Series>T</Series><AgeRating>Everyone</AgeRating><Count>3</Count>`)
+	is("a person's value and a locked one", "S 9", "T 11 12")
+}
+
 // A series is not written if what a book offers is locked or already there.
 func TestSeriesThatTakesNothing(t *testing.T) {
 	r := newRig(t)

@@ -16,7 +16,7 @@ type outcome struct {
 	moves    []*move      // of books to the series in their metadata
 	stored   []stored     // books, except those that changed meanwhile
 	enriched struct {     // series changed by what their books contain
-		metadata, genres, tags, titles []enriched
+		refuted, metadata, genres, tags, titles []enriched
 	}
 	showing  []events.Series // series that show one of the new covers
 	moved    []follow.Book   // books that turned out to be moved ones
@@ -50,7 +50,7 @@ func (o *outcome) events(found []analyzed) []events.Event {
 		out = append(out, events.CoverUpdated(events.SeriesEntity, w.ID, &w.LibraryID))
 	}
 	told := map[enriched]bool{}
-	for _, series := range slices.Concat(o.enriched.metadata, o.enriched.genres, o.enriched.tags, o.enriched.titles) {
+	for _, series := range slices.Concat(o.enriched.refuted, o.enriched.metadata, o.enriched.genres, o.enriched.tags, o.enriched.titles) {
 		if !told[series] {
 			told[series] = true
 			out = append(out, events.SeriesUpdated(events.Series(series)))

@@ -72,6 +72,7 @@ func queueFound(b *pgx.Batch, scanID *uuid.UUID, found []analyzed, sets map[uuid
 	if out.moves, err = queueMoves(b, scanID, found); err != nil {
 		return nil, err
 	}
+	queueRefuted(b, found, &out.enriched.refuted)
 	queueDisplaced(b, scanID, found)
 	genres, tags := func(r *analysis.Result) []string { return r.Genres }, func(r *analysis.Result) []string { return r.Tags }
 	queueForgotten(b, "genre", "genres", found, genres)
