@@ -72,9 +72,11 @@ type API struct {
 	database *db.DB
 	limiter  *ratelimit.Limiter
 	identity Identity
+	origins  *http.CrossOriginProtection
 	attempts singleflight.Group // sign-in attempts with the same user name and password
 	logins   ratelimit.Local
 	lookups  ratelimit.Local // see TakeLookup
+	refused  ratelimit.Local // see countRefused
 	expected expected
 	ahead    []string // paths of the operations that start ahead
 	exempt   []string
@@ -88,7 +90,8 @@ type API struct {
 // New makes a router with the middleware. limiter may be nil: no rate limit.
 func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *API {
 	humaErrors()
-	a := &API{config: c, database: database, limiter: limiter, identity: id, exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
+	a := &API{config: c, database: database, limiter: limiter, identity: id, origins: crossOrigin(c.CORSOrigins),
+		exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
 	r := chi.NewRouter()
 	r.Use(headAsGet, a.observe, a.cors, a.spelling, a.identify)
 	a.Router = r

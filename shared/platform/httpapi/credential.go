@@ -44,17 +44,40 @@ func (c Credential) isKey() bool {
 func (c Credential) fromPassword() bool { return c.Basic && !c.isKey() }
 
 // crossOrigin refuses writes that a page of another origin makes a browser send. Apps send neither header that says so.
-var crossOrigin = http.NewCrossOriginProtection()
+// Pages of trusted origins may write.
+func crossOrigin(trusted []string) *http.CrossOriginProtection {
+	p := http.NewCrossOriginProtection()
+	for _, origin := range trusted {
+		_ = p.AddTrustedOrigin(origin) // fails for * only, so that not every page may write
+	}
+	return p
+}
+
+// isCrossOrigin reports whether a request is such a write. It compares origins with the host that the client used.
+func (a *API) isCrossOrigin(r *http.Request) bool {
+	sent := *r
+	sent.Host = requestOf(r.Context()).host
+	return a.origins.Check(&sent) != nil
+}
 
 // credentialOf reads the headers in the order of docs/interface.md. An explicit credential takes precedence over the
-// cookies. prefix is that of the tenant's Prefixed operations.
-func credentialOf(r *http.Request, prefix string) Credential {
+// cookies. Browsers add a user name and password that they have stored to all requests to the host, whoever causes
+// them. prefix is that of the tenant's Prefixed operations.
+func (a *API) credentialOf(r *http.Request, prefix string) Credential {
+	session := Credential{}
+	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		session = Credential{Bearer: c.Value, Cookie: true}
+	}
 	header := r.Header.Get("Authorization")
 	scheme, value, _ := strings.Cut(header, " ")
 	switch {
 	case strings.EqualFold(scheme, "Bearer"):
 		return Credential{Bearer: strings.TrimSpace(value)}
-	case strings.EqualFold(scheme, "Basic"):
+	case strings.EqualFold(scheme, "Basic") && !a.isCrossOrigin(r):
+		mode := r.Header.Get("Sec-Fetch-Mode")
+		if (mode == "no-cors" || mode == "navigate") && !session.Empty() && !isOPDS(r.URL.Path) {
+			return session // no script has set the header
+		}
 		user, password, _ := r.BasicAuth()
 		return Credential{Basic: true, Username: user, Password: password}
 	}
@@ -65,13 +88,10 @@ func credentialOf(r *http.Request, prefix string) Credential {
 	if key := r.Header.Get("X-Auth-User"); key != "" && strings.HasPrefix(r.URL.Path, "/koreader/") {
 		return Credential{Bearer: key}
 	}
-	if c, err := r.Cookie(readerCookie); err == nil && c.Value != "" && prefix != "" && strings.HasPrefix(r.URL.Path, "/"+prefix+"/") && crossOrigin.Check(r) == nil {
+	if c, err := r.Cookie(readerCookie); err == nil && c.Value != "" && prefix != "" && strings.HasPrefix(r.URL.Path, "/"+prefix+"/") && !a.isCrossOrigin(r) {
 		return Credential{Bearer: c.Value, Cookie: true, Reader: true}
 	}
-	if c, err := r.Cookie(SessionCookie); err == nil && c.Value != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		return Credential{Bearer: c.Value, Cookie: true}
-	}
-	return Credential{}
+	return session
 }
 
 type cookieKey struct{}

@@ -75,7 +75,7 @@ func rateKey(tenant, kind, whose string) string { return "lb:{" + tenant + "}:ra
 // every request first without a credential, and again with one after the 401, which needs no database.
 func (a *API) isProbe(r *http.Request, t Tenant) bool {
 	p := r.URL.Path
-	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && credentialOf(r, t.Prefix).Empty() && !a.isPublic(r.Method, p)
+	return (isOPDS(p) || t.Prefix != "" && strings.HasPrefix(p, "/"+t.Prefix+"/")) && a.credentialOf(r, t.Prefix).Empty() && !a.isPublic(r.Method, p)
 }
 
 // isOPDS reports whether a path belongs to the catalogs.
@@ -155,6 +155,20 @@ func TakeLookup(ctx context.Context) error {
 	}
 	tellLimit(req.header, res)
 	return tooMany(res, "requests for different host names")
+}
+
+// countRefused counts, in this process, a request to a host that has no active tenant. err says why it is refused; the
+// result is the 429 if the address has sent too many of them.
+func (a *API) countRefused(h http.Header, req *request, err error) error {
+	if a.limiter == nil || !a.config.RateLimit || fault.Is(err, fault.TooManyRequests) {
+		return err
+	}
+	res := a.refused.Take(ratelimit.Bucket{Key: network(req.clientIP), Rate: anonymousRate, Burst: anonymousBurst})
+	tellLimit(h, res)
+	if !res.Allowed {
+		return tooMany(res, "requests to a host name without an active library server")
+	}
+	return err
 }
 
 // network returns the key for counting an address: the /64 of an IPv6 address, because a client can use all of it.

@@ -161,12 +161,12 @@ func (a *API) identify(next http.Handler) http.Handler {
 		req := requestOf(ctx)
 		host := a.host(r)
 		tenant, err := active(a.identity.Tenant(ctx, host))
-		if err != nil { // not counted: a deleted tenant must get no new data
-			WriteError(w, r, err)
+		if err != nil { // not counted in Redis: a deleted tenant must get no new data
+			WriteError(w, r, a.countRefused(w.Header(), req, err))
 			return
 		}
 		req.tenant = tenant
-		cred := credentialOf(r, tenant.Prefix)
+		cred := a.credentialOf(r, tenant.Prefix)
 		req.password = cred.fromPassword()
 		var caller *auth.Caller
 		var credErr error
