@@ -15,7 +15,7 @@
 //   - Marking unread clears the progress and keeps sessions and completions. A book whose file is gone keeps all of
 //     them for its return.
 //   - The history is the rows of completion. A row that a user removes stays, marked as forgotten; otherwise its pass
-//     would be logged again.
+//     would be logged again. Of each book only the newest are kept; an older pass is not logged again.
 //
 // Tables: reading_session, progress, completion; reads book, book_heir, series and page_index, locks account.
 package progress

@@ -11,6 +11,13 @@ import (
 // hours.
 const maxSessions = 5000
 
+// maxLocators is how many sessions per user and book keep their locator, newest first, besides the last locator of the
+// last pass. Only that one is read, or the one of a session that takes its place when others are sent later.
+const maxLocators = 20
+
+// maxCompletions is how many completions are kept per user and book, newest first; the history shows fewer.
+const maxCompletions = 1000
+
 // SQL for the log of reading sessions and the progress computed from it. Each statement applies to the caller's rows
 // for the books b that match a condition. Postgres may have no statistics on sessions and progress yet: then it may use
 // an index that does not contain the book, and a lookup per book reads all rows of the user each time. So the rows of
@@ -136,15 +143,35 @@ func fold(which string) string {
 	    (array_agg(o.page order by o.n desc) filter (where o.page is not null))[1] as page,
 	    (array_agg(o.percentage order by o.n desc) filter (where o.percentage is not null))[1] as percentage,
 	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
+    max(o.n) filter (where o.locator is not null) as located,
 	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
 	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass)`,
+		// Deletes the locators beyond maxLocators, except the last one of the last pass.
+		`thinned as (
+	  update reading_session s set locator = null where s.tenant_id = app.tenant() and s.account_id = app.account()
+	    and s.id = any(array(select o.id from ordered o where o.locator is not null
+	      and o.n <= o.sessions - ` + strconv.Itoa(maxLocators) + ` and o.n > o.sessions - ` + strconv.Itoa(maxSessions) + `
+	      and (o.book_id, o.n) not in (select b.id, b.located from pass b where b.is_last and b.located is not null))))`,
+		`ends as materialized (select c.book_id, c.pass, c.completed_at from completion c where ` + rows("c", which) + `)`,
+		// The completed passes that are not logged.
+		`unlogged as materialized (
+	  select b.id as book_id, b.pass, b.started_at, b.first_completed_at as completed_at from pass b
+	  where b.first_completed_at is not null and (b.id, b.pass) not in (select c.book_id, c.pass from ends c where c.pass is not null))`,
+		// The oldest completion to keep of each book that has more than maxCompletions. It counts the passes that are not
+		// logged, so that those whose completion was deleted are not logged again.
+		`oldest as materialized (
+	  select x.book_id, x.completed_at from (
+	    select e.book_id, e.completed_at, row_number() over (partition by e.book_id order by e.completed_at desc) as n
+	    from (select book_id, completed_at from ends union select book_id, completed_at from unlogged) e) x
+	  where x.n = ` + strconv.Itoa(maxCompletions) + `)`,
 		// Logs completed passes.
 		`logged as (
 	  insert into completion (tenant_id, id, account_id, book_id, started_at, completed_at, pass)
-	  select app.tenant(), gen_random_uuid(), app.account(), b.id, b.started_at, b.first_completed_at, b.pass from pass b
-	  where b.first_completed_at is not null and (b.id, b.pass) not in (select c.book_id, c.pass from completion c
-	    where ` + rows("c", which) + ` and c.pass is not null)
+	  select app.tenant(), gen_random_uuid(), app.account(), u.book_id, u.started_at, u.completed_at, u.pass from unlogged u
+	  where not exists (select from oldest o where o.book_id = u.book_id and u.completed_at < o.completed_at)
 	  on conflict (tenant_id, account_id, book_id, completed_at) do nothing)`,
+		`past as (
+	  delete from completion c using oldest o where ` + mine("c", "o.book_id") + ` and c.completed_at < o.completed_at)`,
 		// A book whose last pass is only opened, or that has no session, has no progress.
 		`gone as (
 	  delete from progress p where ` + rows("p", which) + `

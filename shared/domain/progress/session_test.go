@@ -417,3 +417,76 @@ func TestFirstSessionsAreForgotten(t *testing.T) {
 		t.Errorf("%d sessions are kept, of them made of the progress: %d", kept, first)
 	}
 }
+
+// Few locators per book are kept; the reader's place is among them, also if the sessions after it have none.
+func TestOldLocatorsAreDeleted(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	place := func() string {
+		return string(r.who.Do("GET", "/api/v1/books/"+r.book.String()+"/progression", nil).Want(200).Body)
+	}
+	kept := func() (n int) {
+		t.Helper()
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select count(*) from reading_session where locator is not null").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var with, without []session
+	for i := range 100 {
+		locator := fmt.Sprintf(`{"href":"%d.xhtml","locations":{"totalProgression":0.5}}`, i)
+		with = append(with, r.session("progress", 2*i, 2*i+1, session{"r2Progression": locator}))
+		without = append(without, r.session("progress", 500+2*i, 501+2*i, session{"toPage": 3}))
+	}
+	r.tell(with...)
+	before := place()
+	if n := kept(); n > 21 || !strings.Contains(before, "99.xhtml") {
+		t.Errorf("%d locators are kept; the place is %s", n, before)
+	}
+	for range 2 {
+		r.tell(without...)
+		if after := place(); after != before || kept() != 1 {
+			t.Errorf("%d locators are kept; the place is %s, was %s", kept(), after, before)
+		}
+	}
+	r.tell(r.session("reset", 1000, 1000, nil), r.session("progress", 1001, 1002, nil))
+	if n := kept(); n != 0 {
+		t.Errorf("%d locators of the former pass are kept", n)
+	}
+}
+
+// A limited number of completions per book is kept, the newest, and the others are not logged again.
+func TestFirstCompletionsAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, `insert into reading_session (tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at)
+		select $1, $2, gen_random_uuid(), $3, n + 1, kind, 'd', at, at from generate_series(1, 1200) n
+		cross join lateral (values ('reset', 0), ('completed', 1)) as k(kind, later)
+		cross join lateral (select '2024-06-01Z'::timestamptz + (2 * n + later) * interval '1 minute' as at) t`, s.One, r.who.ID, r.book)
+	const minute = 2*200 + 3 // of the completion of pass 201, after the start
+	want := time.Date(2024, 6, 1, 0, minute, 0, 0, time.UTC)
+	for i, write := range []func(){
+		func() { r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":4}`).Want(200) },
+		func() { r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":5}`).Want(200) },
+		func() { r.who.Do("DELETE", "/api/v1/books/"+r.book.String()+"/read-history", nil).Want(204) },
+		func() { r.tell(r.session("progress", 1, 2, session{"toPage": 7})) },
+	} {
+		write()
+		var first time.Time
+		if err := s.DB.Owner.Pool().QueryRow(context.Background(), "select min(completed_at) from completion where book_id = $1", r.book).Scan(&first); err != nil {
+			t.Fatal(err)
+		}
+		if n := completions(t, s, r.book); n != 1000 || !first.Equal(want) {
+			t.Errorf("after write %d: %d completions, the first at %s, want 1000 from %s on", i+1, n, first, want)
+		}
+	}
+	// One more takes the place of the first.
+	now := time.Now().UTC().Format(time.RFC3339)
+	more := session{"clientStartedAt": now, "clientEndedAt": now}
+	r.tell(r.session("reset", 0, 0, more), r.session("completed", 0, 0, more))
+	if n := completions(t, s, r.book); n > 1000 {
+		t.Errorf("%d completions", n)
+	}
+}
