@@ -24,7 +24,8 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/browse", ID: "browseFilesystem",
 		Summary: "List the content of a folder; without a path, list the root folders", Tag: "Filesystem", Permission: auth.SystemAdmin, SeesAll: true},
 		func(ctx context.Context, in *struct {
-			Path string `query:"path" maxLength:"2048" doc:"Absolute path of a drive or of a folder below one, or s3://bucket/prefix"`
+			Path  string `query:"path" maxLength:"2048" doc:"Absolute path of a drive or of a folder below one, or s3://bucket/prefix"`
+			After string `query:"after" maxLength:"1024" doc:"The next of a truncated listing of the same folder: lists the entries after it"`
 		}) (*Listing, error) {
 			roots, err := roots(ctx, d)
 			if err != nil {
@@ -33,7 +34,7 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 			if in.Path == "" {
 				return &Listing{Entries: drives(roots)}, nil
 			}
-			return browse(ctx, roots, store, in.Path)
+			return browse(ctx, roots, store, in.Path, in.After)
 		})
 }
 

@@ -23,7 +23,7 @@ const browse = "/api/v1/filesystem/browse?path="
 // listing is a store of keys that begin with their bucket, for example "books:a/1.cbz".
 type listing []string
 
-func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error) {
+func (l listing) Folders(_ context.Context, bucket, prefix, after string, pages int) (folders []string, objects []blob.Object, more bool, err error) {
 	switch bucket {
 	case "broken":
 		return nil, nil, false, errors.New("connection refused to 10.0.0.1")
@@ -37,7 +37,7 @@ func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (f
 	}
 	for _, key := range l {
 		rest, ok := strings.CutPrefix(key, bucket+":"+prefix)
-		if !ok {
+		if !ok || after != "" && rest <= after || folded(prefix, rest, folders) {
 			continue
 		}
 		if len(folders)+len(objects) == 1000*pages {
@@ -46,15 +46,21 @@ func (l listing) Folders(_ context.Context, bucket, prefix string, pages int) (f
 		rest = strings.ToValidUTF8(rest, "\uFFFD") // as gateways do
 		if name, _, is := strings.Cut(rest, "/"); !is {
 			objects = append(objects, blob.Object{Key: prefix + rest})
-		} else if f := prefix + name + "/"; !slices.Contains(folders, f) {
+		} else if f := prefix + name + "/"; f > prefix+after && !slices.Contains(folders, f) {
 			folders = append(folders, f)
 		}
 	}
 	return folders, objects, false, nil
 }
 
+// folded reports whether a key is in a folder that is listed.
+func folded(prefix, rest string, folders []string) bool {
+	name, _, is := strings.Cut(rest, "/")
+	return is && slices.Contains(folders, prefix+name+"/")
+}
+
 func (l listing) Named(ctx context.Context, bucket, name string) (folder, object bool, err error) {
-	folders, objects, _, err := l.Folders(ctx, bucket, name, 1)
+	folders, objects, _, err := l.Folders(ctx, bucket, name, "", 1)
 	return slices.Contains(folders, name+"/"), slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key == name }), err
 }
 
@@ -194,6 +200,29 @@ func TestManyEntries(t *testing.T) {
 		all := m["entries"].([]any)
 		if len(all) != c.entries || m["truncated"] != c.truncated || all[0].(map[string]any)["name"] != c.first {
 			t.Errorf("%s: %d entries, truncated %v, first %v", c.path, len(all), m["truncated"], all[0])
+		}
+	}
+}
+
+// A folder with more entries than one response can list is listed completely, piece by piece.
+func TestBrowseOn(t *testing.T) {
+	t.Parallel()
+	var keys listing
+	for i := range 5100 {
+		keys = append(keys, fmt.Sprintf("books:files/%04d.cbz", i), fmt.Sprintf("two:%04d/1.cbz", i), fmt.Sprintf("two:%04d/2.cbz", i))
+	}
+	s := serve(t, append(keys, "books:files/last/1.cbz", "two:last/1.cbz"))
+	for tenant, path := range map[string]string{"one": "/srv/books/files", "two": "/srv/two"} {
+		admin := s.User(t, tenant, "admin")
+		first := admin.Do("GET", browse+path, nil).Want(200).Map()
+		next, _ := first["next"].(string)
+		if first["truncated"] != true || !strings.HasPrefix(next, "4999") {
+			t.Fatalf("%s: truncated %v, next %v", path, first["truncated"], first["next"])
+		}
+		second := admin.Do("GET", browse+path+"&after="+url.QueryEscape(next), nil).Want(200).Map()
+		if list := names(second); second["truncated"] != false || second["next"] != nil || len(second["entries"].([]any)) != 101 || !strings.Contains(list, "last/") ||
+			strings.Contains(list, "4999") {
+			t.Errorf("%s: %s, next %v", path, list, second["next"])
 		}
 	}
 }

@@ -21,7 +21,7 @@ const maxPages = 5
 
 // Store lists buckets; see [blob.Store].
 type Store interface {
-	Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []blob.Object, more bool, err error)
+	Folders(ctx context.Context, bucket, prefix, after string, pages int) (folders []string, objects []blob.Object, more bool, err error)
 	Named(ctx context.Context, bucket, name string) (folder, object bool, err error)
 }
 
@@ -39,6 +39,7 @@ type Listing struct {
 	ParentPath  *string `json:"parentPath" doc:"Path of the parent folder; null for a root"`
 	Entries     []Entry `json:"entries" nullable:"false"`
 	Truncated   bool    `json:"truncated" doc:"True if the folder has more entries than are listed"`
+	Next        *string `json:"next" doc:"If truncated: send it as after to list the next entries"`
 }
 
 // drives returns the roots as entries.
@@ -51,8 +52,9 @@ func drives(roots []Root) []Entry {
 	return out
 }
 
-// browse lists a folder below a root. BadRequest if it is outside, or missing.
-func browse(ctx context.Context, roots []Root, store Store, name string) (*Listing, error) {
+// browse lists a folder below a root; after is the Next of the previous listing, or "". BadRequest if the folder is
+// outside, or missing.
+func browse(ctx context.Context, roots []Root, store Store, name, after string) (*Listing, error) {
 	at, err := Locate(roots, name)
 	if err != nil {
 		return nil, err
@@ -60,11 +62,14 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	if err := Reach(ctx, store, at.Root.Bucket, at.Root.Prefix, at.Prefix); err != nil {
 		return nil, err
 	}
-	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, maxPages)
+	folders, objects, more, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, after, maxPages)
 	if err != nil {
 		return nil, at.Unlisted(err)
 	}
 	out := &Listing{CurrentPath: at.Path, Truncated: more}
+	if key := last(folders, objects); more && key != "" {
+		out.Next = new(strings.TrimPrefix(key, at.Prefix))
+	}
 	if !at.top {
 		parent := path.Dir(at.Path)
 		if strings.HasPrefix(at.Path, scheme) {
@@ -80,11 +85,22 @@ func browse(ctx context.Context, roots []Root, store Store, name string) (*Listi
 	return out, nil
 }
 
+// last returns the last key of a listing.
+func last(folders []string, objects []blob.Object) (key string) {
+	if len(folders) > 0 {
+		key = folders[len(folders)-1]
+	}
+	if len(objects) > 0 {
+		key = max(key, objects[len(objects)-1].Key)
+	}
+	return key
+}
+
 // Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A path s3://… is a prefix,
 // which exists once an object is below it: that may be an upload to the library.
 func (at Place) Exists(ctx context.Context, store Store) error {
 	if at.top || strings.HasPrefix(at.Path, scheme) {
-		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, 1)
+		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, "", 1)
 		if err != nil {
 			return Unlisted(err)
 		}

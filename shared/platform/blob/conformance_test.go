@@ -290,14 +290,21 @@ func (x *target) listing() {
 	if at := slices.Index(keys, "list/many/0999.cbz"); !slices.Equal(after, keys[at+1:]) {
 		x.Errorf("%d keys after, want %d", len(after), len(keys)-at-1)
 	}
-	folders, objects, _, err := x.store.Folders(x.Context(), x.bucket, "list/", 1)
+	folders, objects, _, err := x.store.Folders(x.Context(), x.bucket, "list/", "", 1)
 	if err != nil || !slices.Equal(folders, []string{"list/many/", "list/é/", "list/日本/"}) || len(objects) != 3 {
 		x.Errorf("folders %q, %d objects, %v", folders, len(objects), err)
 	}
 	for pages, want := range map[int]int{1: 1000, 2: 1100, 3: 1100} {
-		_, objects, more, err := x.store.Folders(x.Context(), x.bucket, "list/many/", pages)
+		_, objects, more, err := x.store.Folders(x.Context(), x.bucket, "list/many/", "", pages)
 		if err != nil || len(objects) != want || more != (pages == 1) {
 			x.Errorf("%d pages: %d objects, more %v, %v", pages, len(objects), more, err)
+		}
+	}
+	for _, after := range []string{"many/", "é/"} {
+		folders, objects, more, err := x.store.Folders(x.Context(), x.bucket, "list/", after, 1)
+		if err != nil || more || slices.Contains(folders, "list/"+after) || !slices.Contains(folders, "list/日本/") ||
+			slices.ContainsFunc(objects, func(o blob.Object) bool { return o.Key <= "list/"+after }) {
+			x.Errorf("folders after %s: %q, %v, more %v, %v", after, folders, objects, more, err)
 		}
 	}
 	for name, want := range map[string][2]bool{"list/many": {true, false}, "list/日本": {true, false}, "list/man": {}, "list/many/0003.cbz": {false, true},

@@ -74,10 +74,15 @@ func (s *Store) pages(ctx context.Context, bucket, prefix string, at url.Values)
 	}
 }
 
-// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. It reads at most
-// this many pages of a thousand entries; more reports that there are others.
-func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (folders []string, objects []Object, more bool, err error) {
-	for l, err := range s.pages(ctx, bucket, prefix, url.Values{"delimiter": {"/"}}) {
+// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. after is the last
+// entry of the previous listing without the prefix, or "" to begin. It reads at most this many pages of a thousand
+// entries; more reports that there are others.
+func (s *Store) Folders(ctx context.Context, bucket, prefix, after string, pages int) (folders []string, objects []Object, more bool, err error) {
+	at := url.Values{"delimiter": {"/"}}
+	if after != "" {
+		at.Set("start-after", prefix+after)
+	}
+	for l, err := range s.pages(ctx, bucket, prefix, at) {
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -86,6 +91,8 @@ func (s *Store) Folders(ctx context.Context, bucket, prefix string, pages int) (
 			break
 		}
 	}
+	// What is in a folder sorts after its name, so the folder that was the last entry is listed again.
+	folders = slices.DeleteFunc(folders, func(name string) bool { return after != "" && name <= prefix+after })
 	return folders, slices.DeleteFunc(objects, func(o Object) bool { return strings.HasSuffix(o.Key, "/") }), more, nil
 }
 

@@ -111,7 +111,7 @@ func TestKeysThatXMLCannotHold(t *testing.T) {
 		}
 		io.WriteString(w, `<ListBucketResult><Contents><Key>comics/a&#x1;+ b%.cbz</Key></Contents></ListBucketResult>`)
 	})
-	folders, objects, _, err := troubled(t, url).Folders(t.Context(), "books", "comics/", 1)
+	folders, objects, _, err := troubled(t, url).Folders(t.Context(), "books", "comics/", "", 1)
 	if err != nil || len(objects) != 2 || objects[0].Key != "comics/a\x01+ b%.cbz" || objects[1].Key != "comics/\uFFFD\uFFFD.cbz" || len(folders) != 1 || folders[0] != "comics/\x07/" {
 		t.Errorf("%q %v, %v", folders, objects, err)
 	}

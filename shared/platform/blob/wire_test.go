@@ -382,7 +382,7 @@ func TestSilentStoreIsAskedOnce(t *testing.T) {
 	}
 	for name, ask := range map[string]func() error{
 		"read": func() error { _, _, err := store.Get(t.Context(), "b", "k"); return err },
-		"list": func() error { _, _, _, err := store.Folders(t.Context(), "b", "", 1); return err },
+		"list": func() error { _, _, _, err := store.Folders(t.Context(), "b", "", "", 1); return err },
 	} {
 		requests.Store(0)
 		if err := ask(); !Unreachable(err) || requests.Load() != 1 {

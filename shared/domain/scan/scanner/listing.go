@@ -20,7 +20,7 @@ func ranges(ctx context.Context, store *blob.Store, bucket, prefix string, n int
 	for depth := 0; depth < 3 && len(cuts) < n; depth++ {
 		var next []string
 		for _, p := range level[:min(len(level), n)] {
-			folders, _, _, err := store.Folders(ctx, bucket, p, 1)
+			folders, _, _, err := store.Folders(ctx, bucket, p, "", 1)
 			if err != nil && p != prefix && blob.Unreachable(err) { // list handles it
 				continue
 			}

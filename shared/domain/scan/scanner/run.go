@@ -242,7 +242,7 @@ func (r *run) unlinked(ctx context.Context) error {
 	if !fault.Is(missing, fault.BadRequest) {
 		return missing
 	}
-	folders, objects, _, err := r.Library.Folders(ctx, r.library.Bucket, r.prefix(), 1)
+	folders, objects, _, err := r.Library.Folders(ctx, r.library.Bucket, r.prefix(), "", 1)
 	if err != nil {
 		return r.explain(err)
 	}
