@@ -209,7 +209,7 @@ func TestDeadLetters(t *testing.T) {
 	if n := count(t, d, "id = $1 and status = 'running'", child); n != 1 {
 		t.Fatal("a task was failed under its worker")
 	}
-	exec(t, d, "update task set lease_until = now() - interval '1 second' where id = $1", child)
+	exec(t, d, "update task set lease_until = now() - interval '1 second', attempts = max_attempts where id = $1", child)
 	must(t, r.GiveUp(ctx, message{tenant, child}.String(), 6))
 	var reason string
 	must(t, d.Owner.Pool().QueryRow(ctx, "select status || ': ' || last_error from task where id = $1", child).Scan(&reason))
@@ -245,6 +245,33 @@ func TestDeadLettersOfOneTask(t *testing.T) {
 	letter("status = 'pending' and queued_at is not null")
 	exec(t, d, "update task set scheduled_for = now() - interval '1 hour'")
 	letter("status = 'failed'")
+}
+
+// A database that is away for a while ends no task that has attempts left.
+func TestDeadLetterOfATaskWithAttempts(t *testing.T) {
+	t.Parallel()
+	d, ctx := testkit.DB(t), context.Background()
+	tenant := d.Tenant(t, "one")
+	add(t, d, tenant, 1)
+	held, err := claim(ctx, d.System, "w", time.Minute, 1)
+	must(t, err)
+	r := worker(d, nothing)
+	letter := func(state string) {
+		t.Helper()
+		must(t, r.GiveUp(ctx, message{tenant, held[0].ID}.String(), 6))
+		if count(t, d, state) != 1 {
+			t.Errorf("the task is not %s", state)
+		}
+	}
+	exec(t, d, "update task set lease_until = now() - interval '1 second'")
+	letter("status = 'running' and attempts = 1") // the scheduler takes it back
+	if n, err := Rescue(ctx, d.System, nil); n != 1 || err != nil {
+		t.Fatalf("%d taken back, %v", n, err)
+	}
+	exec(t, d, "update task set queued_at = now(), scheduled_for = now() + interval '1 hour'") // it waits after a failure
+	letter("status = 'pending' and queued_at is null and scheduled_for > now() + interval '59 minutes'")
+	exec(t, d, "update task set queued_at = now(), scheduled_for = now() - interval '1 hour'")
+	letter("status = 'failed' and last_error = 'No worker finished the task in 6 attempts: No worker could start the task: " + rescued + "'")
 }
 
 // All listeners get the error of a task: it contains no stack trace, and no data.

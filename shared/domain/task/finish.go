@@ -21,7 +21,7 @@ type state struct {
 
 // finish ends the task and returns the new state of it and its parent; none if the lease was lost.
 func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, failure *string, retry *time.Duration) ([]state, error) {
-	out, err := end(ctx, system, "app.finish_task($1, $2, $3, $4, $5, $6)", h.Tenant, h.ID, h.Epoch, result, failure, retry)
+	out, err := end(ctx, system, "app.finish_task($1, $2, $3, $4, $5, $6) ended", h.Tenant, h.ID, h.Epoch, result, failure, retry)
 	if err != nil {
 		return nil, fmt.Errorf("finish task %s: %w", h.ID, err)
 	}
@@ -29,19 +29,20 @@ func finish(ctx context.Context, system *db.DB, h Held, result json.RawMessage, 
 }
 
 // fail fails a task that no worker holds, and returns the new state of it and its parent; none if it has ended already
-// or a worker holds it.
+// or a worker holds it. A dead worker's task that has attempts left is Rescue's.
 func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason string) ([]state, error) {
-	out, err := end(ctx, system, "app.fail_task($1, $2, $3)", tenant, id, reason)
+	out, err := end(ctx, system, `task t cross join lateral app.fail_task(t.tenant_id, t.id, $3) ended
+		where t.tenant_id = $1 and t.id = $2 and (t.status <> 'running' or t.attempts >= t.max_attempts)`, tenant, id, reason)
 	if err != nil {
 		return nil, fmt.Errorf("fail task %s: %w", id, err)
 	}
 	return out, nil
 }
 
-// end calls the function, whose first arguments are tenant and task, and reads the tasks that it returns. It reads them
-// in a separate statement, since the function may have waited for others that changed the parent's count. It may lose a
-// deadlock with a transaction that holds a parent and waits for its child.
-func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UUID, args ...any) ([]state, error) {
+// end calls a function, as ended in the clause from, whose first arguments are tenant and task, and reads the tasks that
+// it returns. It reads them in a separate statement, since the function may have waited for others that changed the
+// parent's count. It may lose a deadlock with a transaction that holds a parent and waits for its child.
+func end(ctx context.Context, system *db.DB, from string, tenant, id uuid.UUID, args ...any) ([]state, error) {
 	return db.RetryDeadlock(func() (out []state, err error) {
 		var b pgx.Batch
 		var ended []struct {
@@ -50,7 +51,7 @@ func end(ctx context.Context, system *db.DB, function string, tenant, id uuid.UU
 		}
 		var tasks []Held
 		db.Tenant(tenant).Enter(&b) // scans are visible only within their tenant
-		db.All(&b, &ended, "select id, status from "+function, append([]any{tenant, id}, args...)...)
+		db.All(&b, &ended, "select ended.id, ended.status from "+from, append([]any{tenant, id}, args...)...)
 		db.All(&b, &tasks, "select "+heldColumns+" from task t"+countedBy+` where t.tenant_id = $1
 			and t.id in ($2, (select c.parent_id from task c where c.tenant_id = $1 and c.id = $2))`, tenant, id)
 		if err := system.Pool().SendBatch(ctx, &b).Close(); err != nil {

@@ -80,9 +80,12 @@ func (r *Runner) unsend(ctx context.Context, m message) error {
 	return err
 }
 
+// unstarted begins the error of a task whose message has ended in the dead-letter queue once.
+const unstarted = "No worker could start the task"
+
 // GiveUp fails the task of a message that was received too often, as it arrives from the dead-letter queue. A task that
-// no worker could even claim is sent once more, by the scheduler: while the database is away, all messages end here. So
-// may several messages of one task: those that come within 15 minutes count as one. An error redelivers the message.
+// has attempts left is sent once more, by the scheduler: while the database is away, all messages end here. So may
+// several messages of one task: those that come within 15 minutes count as one. An error redelivers the message.
 func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 	m, err := parseMessage(body)
 	if err != nil {
@@ -90,11 +93,13 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return nil
 	}
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
-	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task
-		set queued_at = case when last_error is null then null else queued_at end,
-		  scheduled_for = case when last_error is null then now() else scheduled_for end, last_error = 'No worker could start the task'
-		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts = 0
-		  and (last_error is null or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task)
+	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task t
+		set queued_at = case when was.told then queued_at end,
+		  scheduled_for = case when was.told then scheduled_for else greatest(scheduled_for, now()) end,
+		  last_error = case when was.told then last_error else $2 || coalesce(': ' || last_error, '') end
+		from (select coalesce(starts_with(last_error, $2), false) as told from task where tenant_id = app.tenant() and id = $1) was
+		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts < max_attempts
+		  and (not was.told or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task, unstarted)
 	if err != nil {
 		return err
 	}
@@ -108,17 +113,19 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return err
 	}
 	if len(states) == 0 {
-		log.Info("dead-letter message dropped: its task has ended, is running or does not exist")
+		log.Info("dead-letter message dropped: its task has ended, is running, does not exist, or is taken back by the scheduler")
 		return nil
 	}
 	h, err := find(ctx, r.System, m.Tenant, m.Task)
 	if err != nil { // it has failed anyway; only the event is missing
-		log.Error("cannot publish the failure of the task", "error", err)
+		log.Error("cannot publish the failure of the task", "reason", reason, "error", err)
 		return nil
 	}
 	if h == nil { // deleted since, with its library or user
 		return nil
 	}
+	log = log.With("type", h.Type)
+	log.Error("task failed", "error", reason, "attempt", h.Attempts)
 	r.tell(ctx, log, *h, states, &reason)
 	r.Added.Tell(ctx, m.Tenant)
 	return nil
