@@ -85,7 +85,8 @@ func (c *Console) write() {
 }
 
 // child prints a child's log line if it needs attention: slog JSON of level WARN and above in readable form, and
-// anything that is not JSON (a panic).
+// anything that is not JSON (a panic). Requests that fail for a known cause, such as a database that is away, stay
+// in the log file: they would displace everything else.
 func (c *Console) child(name string, line []byte) {
 	text, show := readable(line)
 	if !show {
@@ -120,7 +121,8 @@ func readable(line []byte) (text string, show bool) {
 	}
 	var level slog.Level
 	name, _ := entry[slog.LevelKey].(string)
-	if err := level.UnmarshalText([]byte(name)); err != nil || level < slog.LevelWarn {
+	if err := level.UnmarshalText([]byte(name)); err != nil || level < slog.LevelWarn ||
+		level < slog.LevelError && entry[slog.MessageKey] == "request" && entry["cause"] != nil {
 		return "", false
 	}
 	var b strings.Builder

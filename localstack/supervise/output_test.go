@@ -18,6 +18,9 @@ func TestReadable(t *testing.T) {
 	}{
 		"info":      {`{"time":"t","level":"INFO","msg":"request"}`, "", false},
 		"warning":   {`{"time":"t","level":"WARN","msg":"slow","ms":12,"a":"b"}`, "WARN slow a=b ms=12", true},
+		"refused":   {`{"level":"WARN","msg":"request","status":503,"cause":"the database is away"}`, "", false},
+		"cut off":   {`{"level":"WARN","msg":"request","status":200}`, "WARN request status=200", true},
+		"failed":    {`{"level":"ERROR","msg":"request","status":500}`, "ERROR request status=500", true},
 		"numbers":   {`{"level":"WARN","msg":"m","bytes":12345678,"id":9007199254740993,"ms":0.5}`, "WARN m bytes=12345678 id=9007199254740993 ms=0.5", true},
 		"two":       {`{"level":"INFO"}{"level":"INFO"}`, `{"level":"INFO"}{"level":"INFO"}`, true},
 		"error":     {`{"level":"ERROR","msg":"broken"}` + "\n", "ERROR broken", true},

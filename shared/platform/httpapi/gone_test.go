@@ -34,7 +34,11 @@ func TestGone(t *testing.T) {
 		{true, errors.New("broken"), []string{`"level":"ERROR","msg":"request"`, `"status":500`}},
 		{false, context.Canceled, []string{`"level":"ERROR","msg":"request"`, `"status":500`}},
 		{false, errors.Join(errors.New("one"), errors.New("two")), []string{`"level":"ERROR","msg":"request"`, `"status":500`, `"error":"one; two"`}},
-		{false, fault.Wrap(errors.Join(errors.New("one"), errors.New("two")), fault.Unavailable, "three"), []string{`"level":"INFO","msg":"request"`, `"status":503`, `"cause":"one; two"`}},
+		{false, fault.Wrap(errors.Join(errors.New("one"), errors.New("two")), fault.Unavailable, "three"), []string{`"level":"WARN","msg":"request"`, `"status":503`, `"cause":"one; two"`}},
+		// What the query of docs/alarms.md shows.
+		{false, fault.New(fault.Unavailable, "too much waits"), []string{`"level":"WARN","msg":"request"`, `"id":"`, `"tenant":"`, `"tenantId":"`,
+			`"method":"GET"`, `"path":"/api/v1/`, `"status":503`, `"ms":`, `"cause":"too much waits"`}},
+		{false, fault.New(fault.NotFound, "nothing"), []string{`"level":"INFO","msg":"request"`, `"status":404`}},
 	} {
 		ctx, leave := context.WithCancel(t.Context())
 		fails := func() error {

@@ -82,8 +82,11 @@ func (a *API) observe(next http.Handler) http.Handler {
 				}
 			}
 			level := slog.LevelInfo
-			if req.err != nil {
+			switch {
+			case req.err != nil:
 				level = slog.LevelError
+			case ww.status >= http.StatusInternalServerError:
+				level = slog.LevelWarn
 			}
 			a.log(r, ww, req, level)
 			if part {
@@ -101,12 +104,12 @@ func (a *API) log(r *http.Request, w *writer, req *request, level slog.Level) {
 	attrs := []slog.Attr{slog.String("id", req.id), slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.Int("status", max(w.status, 200)), slog.Int64("bytes", w.bytes),
 		slog.Float64("ms", float64(time.Since(req.started).Microseconds())/1000),
-		slog.String("tenant", req.tenant.Name), slog.String("ip", req.clientIP)}
+		slog.String("tenant", req.tenant.Name), slog.String("tenantId", req.tenant.ID.String()), slog.String("ip", req.clientIP)}
 	attrs = append(attrs, req.notes...)
 	if req.err != nil {
 		attrs = append(attrs, slog.String("error", fault.Line(req.err.Error())))
 	}
-	slog.LogAttrs(r.Context(), level, "request", attrs...)
+	slog.LogAttrs(context.Background(), level, "request", attrs...) // it names its request and tenant itself
 }
 
 // spelling maps query parameters in snake_case to camelCase, and limit to pageSize. The URL of an OPDS catalog, which

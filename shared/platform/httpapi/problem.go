@@ -60,11 +60,14 @@ func problem(r *request, err error) *Problem {
 		r.header.Set("WWW-Authenticate", `Basic realm="Longbox", charset="UTF-8"`)
 	}
 	p := &Problem{Word: e.Code.Word(), Message: e.Message, Details: e.Fields[:min(len(e.Fields), maxFields)], status: e.Code.Status()}
-	if e.Code == fault.Internal {
+	switch {
+	case e.Code == fault.Internal:
 		r.fail(err)
 		p.RequestID = r.id
-	} else if e.Err != nil {
+	case e.Err != nil:
 		r.note(slog.String("cause", fault.Line(e.Err.Error())))
+	case p.status >= http.StatusInternalServerError:
+		r.note(slog.String("cause", fault.Line(e.Message)))
 	}
 	wait := e.RetryAfter
 	if wait == 0 && e.Code == fault.Unavailable {

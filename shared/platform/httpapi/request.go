@@ -104,6 +104,9 @@ func (r *request) fail(err error) {
 // Header returns the response header, for cookies and the like.
 func Header(ctx context.Context) http.Header { return requestOf(ctx).header }
 
+// ID returns the id of the request, as in its log line, or "".
+func ID(ctx context.Context) string { return requestOf(ctx).id }
+
 // TenantOf returns the tenant of the request.
 func TenantOf(ctx context.Context) Tenant { return requestOf(ctx).tenant }
 
