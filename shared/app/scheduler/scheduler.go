@@ -157,16 +157,13 @@ func (s *Scheduler) Round(ctx context.Context, now time.Time) error {
 // rescue takes back the tasks of dead workers, and publishes those that have ended, except scans, which it returns: the
 // event of a scan is sent where the scan is settled.
 func (s *Scheduler) rescue(ctx context.Context) (scans []task.Held, err error) {
-	rescued, err := task.Rescue(ctx, s.system, func(h task.Held, e events.Event) {
+	_, err = task.Rescue(ctx, s.system, func(h task.Held, e events.Event) {
 		if h.Type == task.ScanLibrary {
 			scans = append(scans, h)
 			return
 		}
 		s.base.Publish(ctx, h.Tenant, e)
 	})
-	if rescued > 0 {
-		slog.Warn("took back tasks of workers that stopped responding", "count", rescued)
-	}
 	return scans, err
 }
 

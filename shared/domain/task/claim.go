@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,12 +106,14 @@ const (
 	unknown verdict = "unknown"
 )
 
-// claimNamed claims one task, if it may run now.
+// claimNamed claims one task, if it may run now. It logs that it takes the task over from a dead worker.
 func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Duration, tenant, id uuid.UUID) (*Held, verdict, error) {
 	var b pgx.Batch
 	var v verdict
 	var held *Held
+	var dead *string
 	db.Tenant(tenant).Enter(&b) // scans are visible only within their tenant
+	db.Value(&b, &dead, "select locked_by from task where tenant_id = $1 and id = $2 and status = 'running'", tenant, id)
 	db.Value(&b, &v, "select app.claim_named($1, $2, $3, $4)", tenant, id, worker, lease)
 	db.One(&b, &held, selectHeld, tenant, id)
 	ctx, cancel := seenThrough(ctx)
@@ -119,7 +122,10 @@ func claimNamed(ctx context.Context, system *db.DB, worker string, lease time.Du
 		return nil, "", fmt.Errorf("claim task %s: %w", id, err)
 	}
 	if v != claimed {
-		held = nil
+		return nil, v, nil
+	}
+	if dead != nil {
+		slog.Warn("task taken over: its worker stopped responding", "task", id, "type", held.Type, "tenant", tenant, "worker", *dead)
 	}
 	return held, v, nil
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,12 @@ func Rescue(ctx context.Context, system *db.DB, tell func(h Held, e events.Event
 	}
 	lost := map[uuid.UUID]bool{}
 	for _, s := range silent {
+		log := slog.With("task", s.ID, "type", s.Type, "tenant", s.Tenant, "attempts", s.Attempts, "deaths", s.Deaths)
+		if s.Status == Failed {
+			log.Error("task failed: its worker stopped responding, and no attempt is left")
+		} else {
+			log.Warn("task taken back: its worker stopped responding")
+		}
 		if tell != nil && !lost[s.Tenant] {
 			lost[s.Tenant] = true
 			tell(Held{Tenant: s.Tenant}, events.Resync("not_sent"))

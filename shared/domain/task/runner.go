@@ -98,6 +98,8 @@ func (r *Runner) run(ctx context.Context, h Held) error {
 	r.held[h.Scope()] = &running{Held: h, since: time.Now(), cancel: cancel, pause: pause}
 	r.mu.Unlock()
 	started := time.Now()
+	log := slog.With("task", h.ID, "type", h.Type, "tenant", h.Tenant)
+	log.Info("task started", "attempt", h.Attempts, "deaths", h.Deaths) // a worker that is killed logs no end
 	r.Publish(taskCtx, h.Tenant, progressEvent(h, Running, nil))
 	result, err := r.call(taskCtx, h)
 	r.mu.Lock()
@@ -106,8 +108,7 @@ func (r *Runner) run(ctx context.Context, h Held) error {
 
 	end, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
-	log := slog.With("task", h.ID, "type", h.Type, "tenant", h.Tenant, "ms", time.Since(started).Milliseconds())
-	err = r.record(end, log, h, result, err, context.Cause(taskCtx))
+	err = r.record(end, log.With("ms", time.Since(started).Milliseconds()), h, result, err, context.Cause(taskCtx))
 	if err == nil {
 		r.Added.Tell(end, h.Tenant)
 	}
@@ -125,7 +126,8 @@ func (r *Runner) record(ctx context.Context, log *slog.Logger, h Held, result an
 		log.Info("task paused")
 		return giveBack(ctx, r.System, h, p.place, p.wait)
 	case err != nil && cause != nil && !errors.Is(cause, ErrTime):
-		return giveBack(ctx, r.System, h, nil, 0) // this worker is stopping: the attempt does not count
+		log.Info("task given back: this worker is stopping")
+		return giveBack(ctx, r.System, h, nil, 0) // the attempt does not count
 	}
 	var data json.RawMessage
 	if err == nil {
