@@ -98,7 +98,8 @@ func (s *service) resend(ctx context.Context, email string) (*ResendResponse, er
 	}
 	if waiting != nil {
 		if err := s.sendVerification(ctx, waiting.Username, waiting.Email, token); err != nil {
-			httpapi.Note(ctx, slog.String("mail", err.Error())) // an error response would reveal that the address is known
+			// An error response would reveal that the address is known.
+			slog.WarnContext(ctx, "the mail that confirms an address was not sent", "error", fault.Line(err.Error()))
 		}
 	}
 	select {

@@ -209,6 +209,7 @@ func (p *process) ask(ctx context.Context, method string, params any) (json.RawM
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, plug.Failed(plug.Unavailable, "The request was cancelled before the plugin answered")
 		}
+		p.said.log.Warn("plugin stopped: it did not answer in time", "method", method)
 		p.end(plug.Failed(plug.Unavailable, "The plugin was stopped because it did not answer another request in time; try again"))
 		return nil, plug.Failed(plug.TimedOut, "The plugin did not answer %s in time and was stopped", method)
 	}
