@@ -54,7 +54,7 @@ func SetupLog() error {
 	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("LOG_LEVEL"), "info"))); err != nil {
 		return fmt.Errorf("LOG_LEVEL: must be debug, info, warn or error, is %q", os.Getenv("LOG_LEVEL"))
 	}
-	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	slog.SetDefault(slog.New(marked{slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})}))
 	redisconn.LogTo(slog.Default())
 	return nil
 }

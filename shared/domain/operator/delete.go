@@ -163,7 +163,7 @@ func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64
 		return 0, fmt.Errorf("delete from %s: %w", table, err)
 	}
 	if n > 0 {
-		slog.Info("rows of a tenant deleted", "tenant", t.Name, "table", table, "rows", n)
+		slog.Info("rows of a tenant deleted", "tenant", t.Name, "tenantId", t.ID, "table", table, "rows", n)
 	}
 	return n, nil
 }

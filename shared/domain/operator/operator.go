@@ -112,7 +112,8 @@ func (o *Operator) announce(ctx context.Context, t *row) bool {
 		err = o.Events.Flush(wait)
 	}
 	if err != nil {
-		slog.Warn("cannot announce a change of a tenant; other processes notice it within seconds, listeners within half a minute", "tenant", t.Name, "error", err)
+		slog.Warn("cannot announce a change of a tenant; other processes notice it within seconds, listeners within half a minute",
+			"tenant", t.Name, "tenantId", t.ID, "error", err)
 	}
 	return err == nil
 }

@@ -233,8 +233,8 @@ func (s *skip) Unwrap() error { return s.error }
 func (r *Runner) release(ctx context.Context, p *runnable, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
-	ctx = db.In(ctx, db.Tenant(p.Tenant)) // the task's lease may be lost
-	if _, err := db.Exec(ctx, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
+	free := db.In(ctx, db.Tenant(p.Tenant)) // the task's lease may be lost
+	if _, err := db.Exec(free, r.Database, "update user_plugin set held_by = null, held_until = null where tenant_id = app.tenant() and id = $1 and held_by = $2", p.mine.ID, id); err != nil {
 		slog.ErrorContext(ctx, "cannot release the plugin of a user; the hold expires", "plugin", p.Name, "error", err)
 	}
 }

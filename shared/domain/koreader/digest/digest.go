@@ -118,14 +118,15 @@ func (m *Maker) read(ctx context.Context, books []book) error {
 		g.Go(func() error {
 			_, err := fault.Guarded(func() (any, error) { return nil, m.one(ctx, k) })()
 			if errors.Is(err, fault.ErrPanic) {
-				slog.Error("no KOReader digest for a book, because reading it crashed", "book", k.ID, "error", err)
+				slog.ErrorContext(ctx, "no KOReader digest for a book, because reading it crashed", "book", k.ID, "error", err)
 				return nil
 			}
 			if err == nil || ctx.Err() != nil || !m.ofTheFile(ctx, k, err) {
 				k.begun = err == nil
 				return err
 			}
-			slog.Info("no KOReader digest for a book: its file changed, is gone, or cannot be read", "book", k.ID, "error", err)
+			slog.InfoContext(ctx, "no KOReader digest for a book: its file changed, is gone, or cannot be read",
+				"book", k.ID, "error", err)
 			return nil
 		})
 	}

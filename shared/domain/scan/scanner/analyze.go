@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -386,7 +387,8 @@ func (s *Scanner) readFile(ctx context.Context, b bookRow) (a analyzed, err erro
 	a.bookRow = b
 	defer func() {
 		if p := recover(); p != nil { // one file must not fail the whole batch
-			slog.Error("analysis panicked", "book", b.ID, "key", b.Key, "panic", fmt.Sprint(p))
+			slog.ErrorContext(ctx, "analysis panicked", "book", b.ID, "key", b.Key, "panic", fmt.Sprint(p),
+				"stack", string(debug.Stack()))
 			a.problem, err = &analysis.Problem{Type: "other", Message: "the analysis of the file crashed; please report it"}, nil
 		}
 	}()
