@@ -65,6 +65,7 @@ var stores = map[string]string{
 	"shared/domain/rendition: Store":       "library",
 	"shared/domain/scan/scanner: store":    "library",
 	"shared/domain/upload: Store":          "library",
+	"shared/domain/upload: store":          "library",
 }
 
 // needs returns the permissions that a program's calls need, such as "library s3:GetObject" and "sqs:SendMessage".

@@ -100,9 +100,10 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	health.Routes(a, d)
 	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
-	library.Routes(a, d, base.Publish, base.Library, base.Added, base.Bump)
+	uploads := &upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}
+	library.Routes(a, d, base.Publish, base.Library, base.Added, base.Bump, uploads)
 	scan.Routes(a, d, base.Publish, base.Added)
-	(&upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}).Routes(a)
+	uploads.Routes(a)
 	series.Routes(a, d, base.Publish, base.Added)
 	book.Routes(a, d, base.Publish, base.Added)
 	taxonomy.Routes(a, d, base.Publish)

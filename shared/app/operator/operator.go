@@ -30,6 +30,6 @@ func New(c Config) (*operator.Operator, *app.Base, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Bucket: base.Bucket, Key: key,
+	return &operator.Operator{System: base.Database, Redis: base.Redis, Events: base.Events, Media: base.Media, Library: base.Library, Bucket: base.Bucket, Key: key,
 		Settle: operator.DefaultSettle}, base, nil
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/domain/taxonomy"
 	"github.com/longbox/longbox/shared/domain/tenant"
+	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -74,6 +75,9 @@ const measureFor = 20 * time.Second
 
 // forgetFor limits the time for deleting old tasks in one round.
 const forgetFor = 20 * time.Second
+
+// uploadsFor limits the time for aborting expired uploads in one round.
+const uploadsFor = 20 * time.Second
 
 // fillFor limits the time of each backfill in one round. Backfills run after the upgrade that added them.
 const fillFor = 5 * time.Second
@@ -197,6 +201,7 @@ func (s *Scheduler) clean(ctx context.Context, now time.Time) (err error) {
 		func() error { _, err := account.ForgetTokens(ctx, s.system); return err },
 		func() error { _, err := oidc.Forget(ctx, s.system); return err },
 		func() error { _, err := pack.Expire(ctx, s.system, media, bucket); return err },
+		func() error { return upload.Forget(ctx, s.system, s.base.Library, left(ctx, uploadsFor)) },
 		func() error { return s.expire(ctx, now) },
 		func() error { return cover.Sweep(ctx, s.system, media, bucket, now) },
 		func() error { return tenant.Measure(ctx, s.system, media, bucket, left(ctx, measureFor)) },

@@ -40,9 +40,15 @@ type UpdateInput struct {
 	}
 }
 
+// Uploads are the uploads to libraries; see package upload.
+type Uploads interface {
+	On() bool                                       // the server accepts uploads
+	Abandon(ctx context.Context, library uuid.UUID) // aborts those that are open
+}
+
 // Routes registers the operations on libraries. bump is called after a library was deleted, so that no cached page of
 // it is served.
-func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added task.Added, bump events.AccessChanged) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added task.Added, bump events.AccessChanged, uploads Uploads) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "List libraries by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
@@ -59,7 +65,7 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Create a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
-			l, err := add(ctx, d, in, store)
+			l, err := add(ctx, d, in, store, uploads.On())
 			if err != nil {
 				return nil, err
 			}
@@ -72,13 +78,13 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
 		Summary: "Preview what a scan would find, based on file and folder names only", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
-			return preview(ctx, d, in, store)
+			return preview(ctx, d, in, store, uploads.On())
 		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Update the given fields of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, changed, woken, err := edit(ctx, d, in, store)
+				l, changed, woken, err := edit(ctx, d, in, store, uploads.On())
 				if err != nil || !changed {
 					return l, err
 				}
@@ -94,13 +100,13 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay, and so do books whose files are now in another library", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
-			return nil, erase(ctx, d, in.ID, tell, added, bump)
+			return nil, erase(ctx, d, in.ID, tell, added, bump, uploads.Abandon)
 		})
 }
 
 // erase deletes a library, and tells what has happened, also where only a part of it is gone.
 func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), added task.Added,
-	bump events.AccessChanged) error {
+	bump events.AccessChanged, abandon func(ctx context.Context, library uuid.UUID)) error {
 	if err := awaited(ctx, d, id); err != nil {
 		return err
 	}
@@ -115,6 +121,7 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 		tell(ctx, append(happened, events.LibraryUpdated(id))...)
 		return err
 	}
+	abandon(ctx, id) // no more can begin: the library is inactive
 	tasks, found, err := remove(ctx, d, id, removeBooks, end)
 	if !found {
 		tell(ctx, happened...) // what has moved stays there
@@ -136,11 +143,11 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 	return err
 }
 
-func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store) (*Library, error) {
+func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store, uploads bool) (*Library, error) {
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
-	at, err := checked(ctx, d, &l, in.Body.Path, folders)
+	at, err := checked(ctx, d, &l, in.Body.Path, folders, uploads)
 	if err != nil {
 		return nil, err
 	}
@@ -168,11 +175,11 @@ func startScan(b *pgx.Batch, library uuid.UUID) error {
 
 // edit changes the library, unless nothing differs. woken reports that the library was reactivated and a scan was
 // queued, which finds what was announced meanwhile.
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (l *Library, changed, woken bool, err error) {
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, uploads bool) (l *Library, changed, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
-		found, err := locate(ctx, d, path, folders, true)
+		found, err := locate(ctx, d, path, folders, true, uploads)
 		if err == nil {
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
@@ -210,24 +217,24 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 
 // checked validates a library and returns its place. It reads the tenant's roots even if the input is invalid: a caller
 // without the permission learns nothing about the input.
-func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
+func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store, uploads bool) (filesystem.Place, error) {
 	bad := append(check(l), strategy.Unknown(l.strategies())...)
-	at, err := locate(ctx, d, path, folders, len(bad) == 0)
+	at, err := locate(ctx, d, path, folders, len(bad) == 0, uploads)
 	if err == nil {
 		err = fault.InvalidFields(bad)
 	}
 	return at, err
 }
 
-// locate finds the place of a path; look also checks that the folder exists.
-func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (filesystem.Place, error) {
+// locate finds the place of a path; look also checks that the folder exists, see [filesystem.Place.Exists].
+func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look, uploads bool) (filesystem.Place, error) {
 	all, err := roots(ctx, d)
 	if err != nil {
 		return filesystem.Place{}, err
 	}
 	at, err := filesystem.Locate(all, path)
 	if err == nil && look {
-		err = at.Exists(ctx, folders)
+		err = at.Exists(ctx, folders, uploads)
 	}
 	return at, err
 }

@@ -35,9 +35,22 @@ type fixture struct {
 	progress []events.Progress // of tasks
 	added    int               // times that the library said that tasks were added
 	bumped   int
+	uploads  uploads
 
 	listing  [][]string // keys below the root, by pages
 	unlisted []string   // folders below the root
+}
+
+// uploads are the uploads to the libraries.
+type uploads struct {
+	on        bool
+	abandoned []uuid.UUID // libraries
+}
+
+func (u *uploads) On() bool { return u.on }
+
+func (u *uploads) Abandon(_ context.Context, library uuid.UUID) {
+	u.abandoned = append(u.abandoned, library)
 }
 
 // folders is a store in which all folders exist but a few.
@@ -117,7 +130,7 @@ func serve(t *testing.T) *fixture {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.bumped++
-		})
+		}, &f.uploads)
 	})
 	for _, tenant := range []uuid.UUID{f.One, f.Two} {
 		if _, err := f.DB.Owner.Pool().Exec(context.Background(),
@@ -331,6 +344,20 @@ func TestFoldersWithoutFiles(t *testing.T) {
 	me := f.User(t, "one", "maintainer")
 	for _, p := range []string{"/books", "/books/empty", "s3://bucket/missing"} {
 		me.Do("POST", path, `{"name":"`+p+`","path":"`+p+`"}`).Want(201)
+	}
+}
+
+// Where the server accepts uploads, the first one may make the folder of a library.
+func TestFoldersForUploads(t *testing.T) {
+	t.Parallel()
+	f := serve(t)
+	me := f.User(t, "one", "admin")
+	me.Do("POST", path, `{"name":"A","path":"/books/missing"}`).Want(400)
+	f.uploads.on = true
+	id := me.Do("POST", path, `{"name":"A","path":"/books/missing"}`).Want(201).Map()["id"].(string)
+	me.Do("DELETE", path+"/"+id, nil).Want(204)
+	if len(f.uploads.abandoned) != 1 || f.uploads.abandoned[0].String() != id {
+		t.Errorf("the uploads to %v are aborted, want those to %s", f.uploads.abandoned, id)
 	}
 }
 

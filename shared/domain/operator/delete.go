@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -41,8 +42,9 @@ const (
 	passes   = 5 // triggers may write counters again while books are deleted
 )
 
-// delete deletes a tenant: it blocks the tenant, then deletes its rows table by table, its objects, its keys in Redis,
-// and finally its own row. It may be interrupted and called again at any point: each step records its progress.
+// delete deletes a tenant: it blocks the tenant, aborts its open uploads, then deletes its rows table by table, its
+// objects, its keys in Redis, and finally its own row. It may be interrupted and called again at any point: each step
+// records its progress.
 func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 	t, err := o.find(ctx, i.Name)
 	if err != nil {
@@ -67,8 +69,11 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	uploads := func(ctx context.Context, t *row) (bool, error) {
+		return true, upload.Abandon(in(ctx, t), o.System, o.Library, nil)
+	}
 	rows := func(ctx context.Context, t *row) (bool, error) { return o.deleteRows(ctx, t, tables) }
-	for _, step := range []func(context.Context, *row) (bool, error){rows, o.deleteObjects, o.deleteKeys} {
+	for _, step := range []func(context.Context, *row) (bool, error){uploads, rows, o.deleteObjects, o.deleteKeys} {
 		done, err := step(ctx, t)
 		if err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ func newRig(t *testing.T) *rig {
 	d, s3 := testkit.DB(t), testkit.StartS3(t, "books")
 	client := testkit.Redis(t)
 	return &rig{t: t, db: d, s3: s3, Operator: &operator.Operator{System: d.System, Redis: client, Events: events.New(client, events.Config{}, nil),
-		Media: s3.Config.Media(), Bucket: s3.Config.MediaBucket, Temp: t.TempDir()}}
+		Media: s3.Config.Media(), Library: s3.Config.Library(), Bucket: s3.Config.MediaBucket, Temp: t.TempDir()}}
 }
 
 // do runs a command line that must succeed.

@@ -24,8 +24,10 @@ type Operator struct {
 	Redis  redis.UniversalClient
 	Events *events.Publisher
 	Media  *blob.Store
-	Bucket string    // of the media store
-	Key    *seal.Key // encrypts secrets; nil: secrets cannot be stored
+	Bucket string // of the media store
+	// Library aborts what is being uploaded to a tenant that is deleted.
+	Library *blob.Store
+	Key     *seal.Key // encrypts secrets; nil: secrets cannot be stored
 	// Settle is how long other processes may use a cached tenant if they could not be notified of a change, because
 	// Redis was unavailable.
 	Settle time.Duration

@@ -18,6 +18,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/library"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/domain/sharing"
+	"github.com/longbox/longbox/shared/domain/upload"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
@@ -55,7 +56,7 @@ func newRig(t *testing.T) *rig {
 		sharing.Routes(a, d, publish, bump)
 		series.Routes(a, d, nil, nil)
 		book.Routes(a, d, nil, nil)
-		library.Routes(a, d, publish, nil, nil, bump)
+		library.Routes(a, d, publish, nil, nil, bump, &upload.Uploader{Database: d})
 		account.Routes(a, d, testkit.Tokens(t), bump, nil, "")
 	})
 	return r

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,10 +41,9 @@ func (u *Uploader) begin(ctx context.Context, in *BeginInput) (*Begun, error) {
 	var b pgx.Batch
 	var at *place
 	var exist []string
-	b.Queue("delete from upload where tenant_id = app.tenant() and expires_at < now()") // the store expires them by itself
 	db.One(&b, &at, `select l.path, l.is_active, l.bucket, l.prefix, l.allowed_formats, coalesce(l.excluded_patterns, '') as excluded, t.max_books,
 		(select coalesce(sum(books), 0)::bigint from library_count where tenant_id = app.tenant()) as books,
-		(select count(*) from upload where tenant_id = app.tenant() and completed_at is null) as open
+		(select count(*) from upload where tenant_id = app.tenant() and completed_at is null and expires_at > now()) as open
 		from library l join tenant t on t.id = l.tenant_id where l.tenant_id = app.tenant() and l.id = $1`, in.ID)
 	db.Values(&b, &exist, "select key from book where tenant_id = app.tenant() and library_id = $1 and key = any($2) and deleted_at is null", in.ID, paths)
 	if err := u.Database.Run(ctx, &b); err != nil {
@@ -86,13 +84,13 @@ func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open]
 	return httpapi.NewPage(ctx, in.Paging, out, total), nil
 }
 
+// On reports whether the server accepts uploads.
+func (u *Uploader) On() bool { return u.Config.MaxBytes > 0 }
+
 // open returns why the library accepts no uploads at all, or nil.
 func (u *Uploader) open(at *place) error {
-	if u.Config.MaxBytes == 0 {
+	if !u.On() {
 		return fault.New(fault.Conflict, "This server accepts no uploads; put the files into %s and scan the library", at.Path)
-	}
-	if !strings.HasPrefix(at.Path, "s3://") {
-		return fault.New(fault.Conflict, "Only libraries on s3:// paths accept uploads; put the files into %s and scan the library", at.Path)
 	}
 	if !at.Active { // notifications for it are ignored
 		return fault.New(fault.Conflict, "The library is not active; set isActive to true first")

@@ -23,7 +23,9 @@ const (
 	maxSideFile = 20 << 20  // bytes of a file beside books
 	openFor     = 24 * time.Hour
 	undoWithin  = 10 * time.Second
-	retryAfter  = 2 * time.Second // if the store fails
+
+	abandonWithin = 5 * time.Second // for the deletion of a library or tenant
+	retryAfter    = 2 * time.Second // if the store fails
 )
 
 // Validate names the setting that is out of bounds.

@@ -52,7 +52,7 @@ func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	db.Affected(&b, &kept, `insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at, bucket, prefix)
 		select app.tenant(), u.id, $1, app.account(), u.key, u.size, u.part_size, $2, u.store_id, now() + $3, $4, $5
 		from unnest($6::uuid[], $7::text[], $8::bigint[], $9::bigint[], $10::text[]) as u(id, key, size, part_size, store_id)
-		where (select count(*) from upload where tenant_id = app.tenant() and completed_at is null) + cardinality($6::uuid[]) <= $11`,
+		where (select count(*) from upload where tenant_id = app.tenant() and completed_at is null and expires_at > now()) + cardinality($6::uuid[]) <= $11`,
 		rows[0].LibraryID, rows[0].Overwrite, openFor, rows[0].Bucket, rows[0].Prefix, ids, keys, sizes, partSizes, storeIDs, maxOpen)
 	if err := u.Database.Run(ctx, &b); err != nil {
 		return err
