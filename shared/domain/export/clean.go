@@ -50,9 +50,11 @@ func (m *Maker) Clean(ctx context.Context, h task.Held) (any, error) {
 		return out, refused
 	}
 	// If nothing is left, there is nothing to do until somebody requests an export.
-	_, err := db.Exec(ctx, m.Database, `delete from export_cleanup where tenant_id = app.tenant() and requests = $1 and deletions = $2
+	b = pgx.Batch{}
+	b.Queue("update export_cleanup set cleaned = greatest(cleaned, $1) where tenant_id = app.tenant()", seen.Deletions)
+	b.Queue(`delete from export_cleanup where tenant_id = app.tenant() and requests = $1 and deletions = $2
 		and not exists (select from series_export where tenant_id = app.tenant())`, seen.Requests, seen.Deletions)
-	return out, err
+	return out, m.Database.Run(ctx, &b)
 }
 
 // cleanPage deletes the objects that no export references, and that no unfinished one may reference later.

@@ -107,6 +107,7 @@ func TestSchedule(t *testing.T) {
 	}
 	end := func() {
 		r.exec("update task set status = 'completed', completed_at = now() where type = $1", task.CleanUpExports)
+		r.exec("update export_cleanup set cleaned = deletions")
 	}
 	var id uuid.UUID
 	for _, s := range []struct {
@@ -149,6 +150,48 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%s: %d clean-ups, want %d", s.what, got, s.want)
 		}
 	}
+}
+
+// While the files of deleted exports cannot be deleted, a clean-up is added every few minutes, even if the schedule is
+// off.
+func TestFailedCleanUpIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	me := r.User(t, "one", "reader")
+	r.DB.Set(t, r.One, "exports.cleanup_cron", "")
+	id := r.ask(me, `{"format":"csv"}`)
+	if err := r.run(id); err != nil {
+		t.Fatal(err)
+	}
+	r.ask(me, `{"format":"csv"}`) // another one stays
+	now := time.Now()
+	due := func(after time.Duration, want int) {
+		t.Helper()
+		now = now.Add(after)
+		if n, err := export.Due(t.Context(), r.DB.System, now); err != nil || n != want {
+			t.Errorf("%d clean-ups, %v; want %d", n, err, want)
+		}
+	}
+	end := func(status string) {
+		r.exec("update task set status = $2, completed_at = now() where type = $1", task.CleanUpExports, status)
+	}
+	due(0, 0) // the schedule is met
+	me.Do("DELETE", at+"/"+id.String(), nil).Want(204)
+	due(time.Second, 1)
+	r.s3.Keep(id.String())
+	if _, err := r.clean(); err == nil {
+		t.Error("the store has deleted a locked object")
+	}
+	end("failed")
+	due(time.Minute, 0)
+	due(time.Hour, 1)
+	due(time.Hour, 0) // it is pending
+	r.s3.Counter.Meddle(nil)
+	if got, err := r.clean(); err != nil || got.Objects != 1 || len(r.objects()) != 0 {
+		t.Errorf("%+v, %v; left: %v", got, err, r.objects())
+	}
+	end("completed")
+	due(time.Hour, 0)
 }
 
 // A scheduler waits for a running clean-up: both lock in the same order.

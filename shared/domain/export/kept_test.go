@@ -176,10 +176,10 @@ func TestRoomIsSharedOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.addSeries(r.library, "A", 0)
-	me := r.User(t, "one", "reader")
+	me, other := r.User(t, "one", "reader"), r.User(t, "one", "reader")
 	full := func(bytes int64) string {
 		return fmt.Sprintf(`insert into series_export (tenant_id, id, account_id, format, export_type, library_ids, fields, book_fields, object, sight, file_size, row_count, completed_at, expires_at)
-			select tenant_id, gen_random_uuid(), id, 'csv', 'series', '{}', '{}', '{}', 'x', '', %d, 1, now(), now() + interval '1 day' from account where id = '%s'`, bytes, me.ID)
+			select tenant_id, gen_random_uuid(), id, 'csv', 'series', '{}', '{}', '{}', 'x', '', %d, 1, now(), now() + interval '1 day' from account where id = '%s'`, bytes, other.ID)
 	}
 	const most = 2 << 30
 	id := r.ask(me, body("json", "series", "", ""))
@@ -197,6 +197,22 @@ func TestRoomIsSharedOut(t *testing.T) {
 	if err := r.run(id); err != nil {
 		t.Errorf("with just the room for it: %v", err)
 	}
+	// One user's exports may take half of the room, and the others the rest.
+	r.exec("delete from series_export")
+	id, theirs := r.ask(me, body("csv", "series", "", "")), r.ask(other, body("csv", "series", "", ""))
+	r.exec(full(most/2 - 1))
+	if err := r.run(theirs); err == nil || !strings.Contains(err.Error(), "your exports") {
+		t.Errorf("with one byte left of the own half: %v", err)
+	}
+	if err := r.run(id); err != nil {
+		t.Errorf("another user has taken a half: %v", err)
+	}
+	other.Do("POST", at, body("csv", "series", "", "")).Want(201)
+	r.exec(full(1))
+	if got := string(other.Do("POST", at, body("csv", "series", "", "")).Want(409).Body); !strings.Contains(got, "Your exports") {
+		t.Errorf("the own half is full: %s", got)
+	}
+	r.ask(me, body("csv", "series", "", ""))
 	r.exec("delete from series_export")
 
 	id = r.ask(me, body("csv", "series", "", ""))

@@ -218,10 +218,11 @@ func (r *run) read(ctx context.Context, s *section) ([]row, error) {
 	var b pgx.Batch
 	var rows []row
 	var wanted bool
-	var others int64
+	var others, own int64
 	sight := r.at.Sight
 	db.Value(&b, &wanted, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and account_id = app.account())", r.params.ExportID)
 	db.Value(&b, &others, "select coalesce(sum(file_size), 0)::bigint from series_export where tenant_id = app.tenant()")
+	db.Value(&b, &own, "select coalesce(sum(file_size), 0)::bigint from series_export where tenant_id = app.tenant() and account_id = app.account()")
 	if sight == nil {
 		r.at.Total, sight = 0, new(string)
 		for _, s := range r.parts {
@@ -244,17 +245,25 @@ func (r *run) read(ctx context.Context, s *section) ([]row, error) {
 		return nil, err
 	}
 	r.at.Sight = sight
+	size := r.at.Bytes + int64(r.buffer.Len())
 	switch {
 	case !wanted:
 		return nil, errGone
-	case others+r.at.Bytes+int64(r.buffer.Len()) > r.source.Max:
+	case others+size > r.source.Max:
 		return nil, noRoom(r.source.Max)
+	case own+size > share(r.source.Max):
+		return nil, noShare(r.source.Max)
 	}
 	return rows, nil
 }
 
 func noRoom(most int64) error {
 	return fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file: all exports together may take %d bytes. Export less, or wait until others expire", most)
+}
+
+func noShare(most int64) error {
+	return fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file: your exports together may take %d bytes, half of what all users' may take. "+
+		"Export less, or delete some", share(most))
 }
 
 // flush stores a part if there is enough data for one.
@@ -388,20 +397,22 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 	}
 	b = pgx.Batch{}
 	var out *struct {
-		Fits  *bool `db:"fits"` // nil: the export was deleted
+		Fits  *bool `db:"fits"`  // nil: the export was deleted
+		Share bool  `db:"share"` // it fits into the user's share
 		Quota bool  `db:"quota"`
 		Kept  bool  `db:"kept"`
 	}
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox exports ' || app.tenant(), 0))")
 	db.One(&b, &out, `with e as materialized (
-		  select id, coalesce((select sum(o.file_size) from series_export o where o.tenant_id = app.tenant()), 0) + $4::bigint <= $7::bigint as fits
+		  select id, coalesce((select sum(o.file_size) from series_export o where o.tenant_id = app.tenant()), 0) + $4::bigint <= $7::bigint as fits,
+		    coalesce((select sum(o.file_size) from series_export o where o.tenant_id = app.tenant() and o.account_id = $2), 0) + $4::bigint <= $8::bigint as share
 		  from series_export where tenant_id = app.tenant() and id = $1 and account_id = $2 and completed_at is null and error is null for update),
-		quota as materialized (select e.id, e.fits, case when e.fits then app.keep_rendition($4::bigint) end as room from e),
+		quota as materialized (select e.id, case when e.fits and e.share then app.keep_rendition($4::bigint) end as room from e),
 		kept as (
 		  update series_export x set object = $3, file_size = $4, row_count = $5, sight = $6, completed_at = now(), expires_at = now() + `+retention+`
 		  from quota q where x.tenant_id = app.tenant() and x.id = q.id and q.room returning x.id)
-		select (select fits from e) as fits, coalesce((select room from quota), false) as quota, exists (select from kept) as kept`,
-		r.params.ExportID, r.params.UserID, r.at.Object, size, r.at.Rows, sight, r.source.Max)
+		select (select fits from e) as fits, coalesce((select share from e), false) as share, coalesce((select room from quota), false) as quota, exists (select from kept) as kept`,
+		r.params.ExportID, r.params.UserID, r.at.Object, size, r.at.Rows, sight, r.source.Max, share(r.source.Max))
 	if err := r.Database.Run(ctx, &b); err != nil {
 		return false, err
 	}
@@ -410,6 +421,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 		return false, nil
 	case !*out.Fits:
 		return false, noRoom(r.source.Max)
+	case !out.Share:
+		return false, noShare(r.source.Max)
 	case !out.Quota:
 		return false, fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file of %d bytes: this library server has reached its storage limit; ask its operator",
 			size)

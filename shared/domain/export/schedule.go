@@ -25,14 +25,18 @@ type due struct {
 	Next      time.Time `db:"next_at"`
 	Deletions int64     `db:"deletions"`
 	Asked     int64     `db:"asked"`
+	Again     bool      `db:"again"` // a clean-up was added long ago, and files of deleted exports may still be there
 }
+
+// retryAfter is when a clean-up whose task may have failed is added again.
+const retryAfter = 15 * time.Minute
 
 // never is the due time of a disabled schedule.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Due queues the clean-up of exports for every tenant that has had some: by the schedule in the settings and, even if
-// that is off, once after exports were deleted, since their files still exist. It returns the number. Unlike
-// schedule.Due it includes tenants with the default schedule. Concurrent calls are safe.
+// that is off, after exports were deleted, since their files still exist, until a clean-up has deleted them. It returns
+// the number. Unlike schedule.Due it includes tenants with the default schedule. Concurrent calls are safe.
 func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 	started, err := schedule.Each(ctx, system, "tenants with exports to clean up", func(d due) (bool, error) {
 		ok, err := d.next(ctx, system, now)
@@ -40,13 +44,13 @@ func Due(ctx context.Context, system *db.DB, now time.Time) (int, error) {
 			err = fmt.Errorf("clean-up of exports of tenant %s: %w", d.Tenant, err)
 		}
 		return ok, err
-	}, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked from (
-		  select c.*, coalesce(s.value, $3) as cron, coalesce(z.value, '') as zone
+	}, `select x.tenant_id, x.cron, x.zone, x.made, x.next_at, x.deletions, x.asked, x.again from (
+		  select c.*, c.deletions > c.cleaned and c.asked_at <= $5 as again, coalesce(s.value, $3) as cron, coalesce(z.value, '') as zone
 		  from export_cleanup c join tenant t on t.id = c.tenant_id and t.status = 'active'
 		  left join setting s on s.tenant_id = c.tenant_id and s.key = $1
 		  left join setting z on z.tenant_id = c.tenant_id and z.key = $2) x
-		where x.next_at <= $4 or x.made <> x.cron || ' in ' || x.zone or x.deletions <> x.asked order by x.next_at limit 1000`,
-		setting.ExportCleanupCron, setting.SchedulerZone, setting.Default(setting.ExportCleanupCron), now)
+		where x.next_at <= $4 or x.made <> x.cron || ' in ' || x.zone or x.deletions <> x.asked or x.again order by x.next_at limit 1000`,
+		setting.ExportCleanupCron, setting.SchedulerZone, setting.Default(setting.ExportCleanupCron), now, now.Add(-retryAfter))
 	if started > 0 {
 		slog.Info("export clean-ups queued", "count", started)
 	}
@@ -70,8 +74,9 @@ func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bo
 			return err
 		}
 		tag, err := tx.Exec(ctx, `update export_cleanup set made = $1, next_at = case when $2 or made <> $1 then $3 else next_at end
-			where tenant_id = app.tenant() and made = $4 and next_at = $5 and asked = $6`, made, come, at, d.Made, d.Next, d.Asked)
-		if err != nil || tag.RowsAffected() == 0 || !come && d.Deletions == d.Asked {
+			where tenant_id = app.tenant() and made = $4 and next_at = $5 and asked = $6 and (not $7 or asked_at <= $8)`,
+			made, come, at, d.Made, d.Next, d.Asked, d.Again, now.Add(-retryAfter))
+		if err != nil || tag.RowsAffected() == 0 || !come && d.Deletions == d.Asked && !d.Again {
 			return err // another scheduler was first, or only the schedule changed
 		}
 		add := schedule.Add(func(b *pgx.Batch, fresh uuid.UUID, id *uuid.UUID) error {
@@ -80,7 +85,7 @@ func (d due) next(ctx context.Context, system *db.DB, now time.Time) (started bo
 		if started, err = add.In(ctx, tx); err != nil || !started {
 			return err // a running one may have looked already: it is queued again when that has ended
 		}
-		_, err = tx.Exec(ctx, "update export_cleanup set asked = $1 where tenant_id = app.tenant()", d.Deletions)
+		_, err = tx.Exec(ctx, "update export_cleanup set asked = $1, asked_at = $2 where tenant_id = app.tenant()", d.Deletions, now)
 		return err
 	})
 	return started && err == nil, err

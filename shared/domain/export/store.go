@@ -63,6 +63,7 @@ type room struct {
 	Kept    int64 `db:"kept"`
 	Running int64 `db:"running"`
 	Used    int64 `db:"used"`    // bytes of all users' files
+	Own     int64 `db:"own"`     // of the caller's
 	Expired bool  `db:"expired"` // some of them have expired
 	Known   int   `db:"known"`   // how many of the named libraries exist
 	MaxKept int64 `db:"max_kept"`
@@ -79,11 +80,16 @@ const (
 var (
 	retention = "(" + setting.SQL(setting.ExportRetentionDays) + ")::integer * interval '1 day'"
 	roomSQL   = `select count(*) filter (where e.id is not null) as kept, count(*) filter (where e.completed_at is null and e.error is null and t.id is not null) as running,
-		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant()) as used, ` + expired + ` as expired,
+		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant()) as used,
+		(select coalesce(sum(o.file_size), 0)::bigint from series_export o where o.tenant_id = app.tenant() and o.account_id = app.account()) as own, ` + expired + ` as expired,
 		(select count(*) from library l where l.tenant_id = app.tenant() and l.id = any($1))::integer as known,
 		(` + setting.SQL(setting.ExportsPerUser) + ")::bigint as max_kept, (" + setting.SQL(setting.ExportsAtOnce) + ")::bigint as max_runs, (" +
 		setting.SQL(setting.ExportBytes) + ")::bigint as max_used" + mine
 )
+
+// share is how many of the bytes of all exports those of one user may take: otherwise one user could leave the others
+// nothing, which they cannot change.
+func share(all int64) int64 { return all / 2 }
 
 // refusal returns why an export was not created. If no limit is exceeded any more, one was a moment later.
 func (r *room) refusal(libraries int) error {
@@ -99,6 +105,8 @@ func (r *room) refusal(libraries int) error {
 			"Some have expired and are deleted within a few minutes; try again then", r.Used)
 	case r.Used >= r.MaxUsed:
 		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. Wait until some expire, or delete some", r.Used)
+	case r.Own >= share(r.MaxUsed):
+		return fault.New(fault.Conflict, "Your exports take %d bytes, and those of one user may take %d: half of what all may take. Delete some", r.Own, share(r.MaxUsed))
 	}
 	return fault.New(fault.Conflict, "Exports, libraries or limits changed at the same moment, so no export was created; try again")
 }
@@ -122,7 +130,7 @@ func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Expor
 	db.One(&b, &had, roomSQL, body.LibraryIDs)
 	b.Queue(`insert into series_export (tenant_id, id, account_id, format, export_type, library_ids, fields, book_fields, expires_at)
 		select app.tenant(), $2, app.account(), $3, $4, $1::uuid[], $5::text[], $6::text[], now() + `+retention+` from (`+roomSQL+`) r
-		where r.known = cardinality($1::uuid[]) and r.running < r.max_runs and r.kept < r.max_kept and r.used < r.max_used`,
+		where r.known = cardinality($1::uuid[]) and r.running < r.max_runs and r.kept < r.max_kept and r.used < r.max_used and r.own < r.max_used / 2`,
 		body.LibraryIDs, id, body.Format, body.ExportType, body.Fields, body.BookFields)
 	if err := task.AddFor(&b, task.Spec{ID: id, Type: task.ExportSeries, Params: Params{id, caller.AccountID}}, task.Found(
 		`select null::uuid as library_id, null::uuid as series_id, null::uuid as book_id, '{}'::jsonb as params from series_export
@@ -131,7 +139,7 @@ func create(ctx context.Context, d *db.DB, added task.Added, body *Body) (*Expor
 	}
 	b.Queue(`insert into export_cleanup as c (tenant_id, requests) select tenant_id, 1 from series_export where tenant_id = app.tenant() and id = $1
 		on conflict (tenant_id) do update set requests = c.requests + 1`, id)
-	b.Queue(makeRoom+" and exists (select from ("+roomSQL+") r where r.used >= r.max_used)", body.LibraryIDs)
+	b.Queue(makeRoom+" and exists (select from ("+roomSQL+") r where r.used >= r.max_used or r.own >= r.max_used / 2)", body.LibraryIDs)
 	db.One(&b, &out, "select "+columns+mine+" and e.id = $1", id)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ var all = sync.OnceValue(func() []definition {
 		integer(ExportRetentionDays, "Exports", "7", 1, 90, "Days that a finished export is kept"),
 		integer(ExportsPerUser, "Exports", "10", 1, 100, "Exports that a user may keep"),
 		integer(ExportsAtOnce, "Exports", "3", 1, 10, "Exports of one user that may run at once"),
-		integer(ExportBytes, "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take"),
+		integer(ExportBytes, "Exports", "2147483648", 104_857_600, 1<<50, "Bytes that all exports together may take; those of one user may take half"),
 		schedule(ExportCleanupCron, "Exports", "0 30 * * * *", "When expired exports are removed; empty is never"),
 		definition{Key: KomgaPrefix, Category: "Komga", Type: typeString, Max: ptr(64), Segment: true,
 			Description: "Path of the Komga-compatible interface, for example komga for /komga/api/v1; empty turns it off"},
