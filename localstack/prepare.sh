@@ -60,7 +60,8 @@ step() {
 # last is the line of the log that names the problem.
 last() { { grep -v '^go: downloading ' "$log" | grep -E '^(E:|dpkg: error|go: |.*error)' || tail -n 1 "$log"; } | tail -n 1 | cut -c1-300; }
 
-# room <GB> <folder...> says which folders are on a disk that is nearly full. Otherwise that shows as failures of many kinds.
+# room <GB> <folder...> says which folders are on a disk that is nearly full, or has few inodes left (0 in all: it has no
+# fixed number). Otherwise that shows as failures of many kinds.
 room() {
 	local gb=$1 folder free
 	shift
@@ -68,6 +69,8 @@ room() {
 		[[ -e $folder ]] || folder=$(dirname "$folder")
 		free=$(df -Pk "$folder" 2>/dev/null | awk 'NR == 2 { print $4 }') || free=
 		[[ -z $free ]] || ((free >= gb << 20)) || say "less than $gb GB is free on the disk of $folder, which may not be enough"
+		free=$(df -Pi "$folder" 2>/dev/null | awk 'NR == 2 && $2 > 0 { print $4 }') || free=
+		[[ -z $free ]] || ((free >= 100000)) || say "the disk of $folder has room for only $free more files (inodes, see df -i), which may not be enough"
 	done
 }
 

@@ -127,6 +127,24 @@ func TestSaysThatTheDiskIsNearlyFull(t *testing.T) {
 	}
 }
 
+// So is a disk that has room for only a few more files.
+func TestSaysThatTheDiskHasFewInodes(t *testing.T) {
+	t.Parallel()
+	for free, warned := range map[string]bool{"9 99999": true, "9 100000": false, "0 0": false, "- -": false} {
+		dir := t.TempDir()
+		total, left, _ := strings.Cut(free, " ")
+		newClone(t, dir, map[string]string{"bin/go": "#!/bin/sh\n", "bin/df": "#!/bin/sh\necho Filesystem\ncase $1 in -Pi) echo disk " + total + " 9 " + left +
+			";; *) echo disk 9 9 9999999;; esac\n"})
+		out, err := prepareRun(dir).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if got := strings.Contains(string(out), "has room for only 99999 more files"); got != warned {
+			t.Errorf("%s inodes free: %s", free, out)
+		}
+	}
+}
+
 // apt-get autoremove must not remove the server that opens the database: after an upgrade of the system, the package
 // postgresql depends on another one. Root marks the server as installed by hand. Others are told to have root run the
 // same, because apt-get alone would also start the system's own servers.
