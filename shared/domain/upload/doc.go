@@ -8,8 +8,8 @@
 //   - Files that the library would not accept as books are rejected, except the few kinds of files beside books
 //     (covers, package documents, series.json, ComicInfo.xml). So is a book that exists, unless overwriting was
 //     requested. The store checks that again when the file arrives.
-//   - Every library accepts uploads where the operator has not turned them off (UPLOAD_MAX_BYTES=0), which one that only
-//     reads library folders does.
+//   - Every library accepts uploads, unless the operator has turned them off (UPLOAD_MAX_BYTES=0), as where Longbox may
+//     only read the library folders.
 //   - The scheduler aborts what was not completed within a day, and the deletion of a library what is open there. A
 //     bucket without a lifecycle rule would keep, and bill, the parts for ever.
 //   - A multipart upload is completed where it was begun, even if the library has moved. But if the tenant no longer
