@@ -187,7 +187,7 @@ func (s *service) refresh(ctx context.Context, which string) (*Refreshed, error)
 		return nil, errNoRecommender
 	}
 	var adding pgx.Batch
-	started, err := enqueueFor(&adding, recommendColumn, all)
+	started, err := enqueueFor(&adding, recommendColumn, nil, all)
 	if err != nil {
 		return nil, err
 	}

@@ -260,16 +260,16 @@ func (r *Runner) outcome(ctx context.Context, p *runnable, a *asked) error {
 	return &refusal{err, a.fault.RPC}
 }
 
-// enqueueFor starts the task of a column for users' plugins, or finds the unfinished ones; started returns the ids of
-// the new ones after the batch has run.
-func enqueueFor(b *pgx.Batch, column string, all []mine) (started func() []uuid.UUID, err error) {
+// enqueueFor starts the task of a column for users' plugins, or finds the unfinished ones, whose priority it may raise;
+// started returns the ids of the new ones after the batch has run. Without a priority they have that of their type.
+func enqueueFor(b *pgx.Batch, column string, priority *int, all []mine) (started func() []uuid.UUID, err error) {
 	typ := taskOf[column]
 	made, ids := make([]uuid.UUID, len(all)), make([]uuid.UUID, len(all))
 	key := func(m *mine) string { return typ + ":" + m.ID.String() }
 	for i := range all {
 		m := &all[i]
 		made[i] = uuid.Must(uuid.NewV7())
-		if err := task.Add(b, task.Spec{ID: made[i], Type: typ, Params: userParams{PluginID: m.PluginID, UserID: m.Account}, DedupeKey: key(m)}, &ids[i]); err != nil {
+		if err := task.Add(b, task.Spec{ID: made[i], Type: typ, Params: userParams{PluginID: m.PluginID, UserID: m.Account}, Priority: priority, DedupeKey: key(m)}, &ids[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -35,6 +35,10 @@ type dueSync struct {
 // usersAtOnce is the number of users per pass; the next pass continues with the others.
 const usersAtOnce = 200
 
+// scheduledPriority is the priority of a sync that nobody waits for: like other work of plugins that arrives by itself
+// and in large numbers, it must not run before scans, analyses and covers.
+const scheduledPriority = 335
+
 // SyncDue starts the sync tasks of the users with autoSync, of plugins whose schedule is due, for every tenant, and
 // returns their number. Concurrent calls are safe. A schedule is in the tenant's time zone.
 func SyncDue(ctx context.Context, system *db.DB, now time.Time) (started int, failures error) {
@@ -84,7 +88,7 @@ func (d dueSync) start(ctx context.Context, system *db.DB, now time.Time) (start
 			}
 		}
 		var b pgx.Batch
-		ids, err := enqueueFor(&b, syncColumn, all)
+		ids, err := enqueueFor(&b, syncColumn, new(scheduledPriority), all)
 		if err != nil {
 			return err
 		}

@@ -33,6 +33,8 @@ const (
 	mostSignIns  = 3
 	renewBefore  = 5 * time.Minute
 	renewTime    = 20 * time.Second
+	replaceTime  = 15 * time.Second // for storing the renewed token
+	replacePause = 200 * time.Millisecond
 	callbackPath = "/api/v1/user/plugins/oauth/callback"
 	signInCookie = "plugin_sign_in_" // and the beginning of the state's digest: several may be pending
 )
@@ -297,18 +299,39 @@ func (r *Runner) freshen(ctx context.Context, p *runnable) error {
 			return err
 		}
 	}
-	// If another task has renewed it meanwhile, that token is used.
-	now, err := db.Get[struct {
-		Credentials []byte `db:"credentials"`
-	}](ctx, r.Database, `with changed as (update user_plugin set credentials = $3, updated_at = now() where tenant_id = app.tenant() and id = $1 and credentials = $2 returning credentials)
-		select credentials from changed union all
-		select credentials from user_plugin where tenant_id = app.tenant() and id = $1 and not exists (select from changed)`, p.mine.ID, old, p.mine.Credentials)
+	now, err := r.replace(ctx, p.mine, old)
 	if err != nil {
 		return err
 	}
-	if now == nil || now.Credentials == nil {
+	if now == nil {
 		return fault.New(fault.BadRequest, "Your sign-in to the service of the plugin %s is no longer valid; sign in again", p.Name)
 	}
-	p.mine.Credentials = now.Credentials
+	p.mine.Credentials = now
 	return nil
+}
+
+// replace stores the user's credentials in place of the old ones, and returns those that are stored then: if another
+// task has renewed them meanwhile, that token is used. The service has issued the new token only once, so a database
+// that fails is asked again for a while, beyond the time of the request to the service.
+func (r *Runner) replace(ctx context.Context, m *mine, old []byte) (now []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTime)
+	defer cancel()
+	for {
+		stored, err := db.Get[struct {
+			Credentials []byte `db:"credentials"`
+		}](ctx, r.Database, `with changed as (update user_plugin set credentials = $3, updated_at = now() where tenant_id = app.tenant() and id = $1 and credentials = $2 returning credentials)
+			select credentials from changed union all
+			select credentials from user_plugin where tenant_id = app.tenant() and id = $1 and not exists (select from changed)`, m.ID, old, m.Credentials)
+		switch {
+		case err == nil && stored == nil:
+			return nil, nil
+		case err == nil:
+			return stored.Credentials, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(replacePause):
+		}
+	}
 }

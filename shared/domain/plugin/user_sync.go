@@ -85,7 +85,7 @@ func (s *service) startSync(ctx context.Context, plugin uuid.UUID) (*Started, er
 		return nil, err
 	}
 	var b pgx.Batch
-	started, err := enqueueFor(&b, syncColumn, []mine{*p.mine})
+	started, err := enqueueFor(&b, syncColumn, nil, []mine{*p.mine})
 	if err != nil {
 		return nil, err
 	}

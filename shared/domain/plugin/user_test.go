@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/plugin"
 	"github.com/longbox/longbox/shared/domain/task"
@@ -988,6 +990,31 @@ func TestUsersSignInToServices(t *testing.T) {
 			t.Fatal(status, page)
 		}
 	}
+	// The new token is stored even if the database loses its connections just then.
+	again()
+	service.body = `{"access_token":"stored","refresh_token":"after","expires_in":86400}`
+	service.then = func() {
+		conn, err := pgx.Connect(context.Background(), r.DB.AppURL)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(context.Background(), `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+			where datname = current_database() and usename = current_user and pid <> pg_backend_pid()`); err != nil {
+			t.Error(err)
+		}
+	}
+	c.Do("POST", user+"/"+id+"/sync", nil).Want(200)
+	_, _ = r.run(task.UserPluginSync, r.runner.Sync) // what follows may fail with the other connections
+	n, service.then = len(service.asked), nil
+	r.DB.App.Pool().Reset()
+	if err := sync(); err != nil || len(service.asked) != n {
+		t.Errorf("the token that was given is not kept: %v", err)
+	}
+	if m := c.Do("GET", user+"/"+id, nil).Want(200).Map(); m["connected"] != true || m["externalUsername"] != "reader-stored" {
+		t.Errorf("%v", m)
+	}
 	// A token entered meanwhile wins, whatever the service says about the old one.
 	for status, body := range map[int]string{200: `{"access_token":"late","refresh_token":"later","expires_in":86400}`, 400: `{"error":"invalid_grant"}`} {
 		again()
@@ -1159,6 +1186,15 @@ func TestPluginsSyncBySchedule(t *testing.T) {
 	due(night.Add(2*time.Minute), 2) // the first, and one of the plugin that needs no credentials
 	due(night.Add(2*time.Minute), 0)
 	due(night.Add(25*time.Hour), 0) // the previous task has not ended
+	// Nobody waits for it, so scans come first, until its user asks for it.
+	mine := "select priority from task where type = 'user_plugin_sync' and params ->> 'userId' = '" + users[0].ID.String() + "'"
+	if got := r.text(mine); got != "335" {
+		t.Errorf("a scheduled sync has the priority %s", got)
+	}
+	users[0].Do("POST", user+"/"+id+"/sync", nil).Want(409)
+	if got, want := r.text(mine), strconv.Itoa(task.Priority(task.UserPluginSync)); got != want {
+		t.Errorf("a sync that was asked for has the priority %s, want %s", got, want)
+	}
 	admin.Do("PATCH", base+"/admin/plugins/"+id, object{"syncCronSchedule": nil}).Want(200)
 	r.DB.Exec(t, "update task set status = 'completed', completed_at = now()")
 	due(night.Add(49*time.Hour), 1)
