@@ -4,7 +4,8 @@
 //   - A page pack is an uncompressed ZIP in the media bucket, below the tenant's prefix, with an unguessable name. A
 //     page of it takes one ranged request, like a page of any other book.
 //   - It is made once, by a task of type pack_book: when such a page is first requested, or by the scan if PAGE_PACKS
-//     says so. Until then, pages are read from the book itself.
+//     says so. Until then, pages are read from the book itself. A reader who opens many books gets few packs at once
+//     (Requester).
 //   - It is streamed: neither the book nor the pack is ever completely in memory or on disk.
 //   - A task that must stop before the last page stores an incomplete pack, whose row says which pages are missing
 //     (offset -2). It is readable. The next run copies it to another object and adds pages. A run that dies adds none.

@@ -45,7 +45,11 @@ const spare = time.Minute
 
 // Queue adds the task that makes the pack of a book, unless one is pending or running.
 func Queue(b *pgx.Batch, book uuid.UUID, id *uuid.UUID) error {
-	return task.Add(b, task.Spec{Type: task.PackBook, BookID: &book, DedupeKey: "pack:" + book.String()}, id)
+	return task.Add(b, making(book), id)
+}
+
+func making(book uuid.UUID) task.Spec {
+	return task.Spec{Type: task.PackBook, BookID: &book, DedupeKey: "pack:" + book.String()}
 }
 
 // bookRow is a book to pack.

@@ -26,7 +26,8 @@ const same = " on conflict (tenant_id, dedupe_key) where dedupe_key is not null 
 const PutOffSQL = "(t.status = 'pending' and t.started_at is null and t.scheduled_for > now())"
 
 // Add adds the insert of a task to the batch of the change that causes it. id receives its id, or the id of the
-// unfinished task with the same DedupeKey. If s has force, so has that task then.
+// unfinished task with the same DedupeKey. If s has force, so has that task then; and it counts as created by whoever
+// asks now.
 func Add(b *pgx.Batch, s Spec, id *uuid.UUID) error {
 	return AddFor(b, s, Target{sql: "select $1::uuid as library_id, $2::uuid as series_id, $3::uuid as book_id, '{}'::jsonb as params",
 		args: []any{s.LibraryID, s.SeriesID, s.BookID}}, id)
@@ -39,7 +40,7 @@ func AddFor(b *pgx.Batch, s Spec, t Target, id *uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	db.Value(b, id, sql+same+` do update set priority = greatest(task.priority, excluded.priority),
+	db.Value(b, id, sql+same+` do update set priority = greatest(task.priority, excluded.priority), created_by = coalesce(excluded.created_by, task.created_by),
 		params = case when excluded.params @> '{"force": true}' then task.params || '{"force": true}' else task.params end returning id`, args...)
 	b.Queue("select pg_notify($1, '')", Wake)
 	return nil
@@ -71,8 +72,8 @@ func (s *Spec) insertion(t Target) (sql string, args []any, err error) {
 	dedupe := s.dedupe(t.key)
 	n := len(t.args)
 	return fmt.Sprintf(columns+` select app.tenant(), $%d::uuid, $%d::text, $%d::integer, $%d::jsonb || x.params,
-		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, app.account(), coalesce($%d::timestamptz, now()) from (`+t.sql+`) x`, n+1, n+2, n+3, n+4, n+5, n+6, n+7),
-		append(slices.Clone(t.args), fresh, s.Type, s.priority(), params, s.ParentID, dedupe, s.At), nil
+		x.library_id, x.series_id, x.book_id, $%d::uuid, $%d::text, coalesce($%d::uuid, app.account()), coalesce($%d::timestamptz, now()) from (`+t.sql+`) x`,
+		n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8), append(slices.Clone(t.args), fresh, s.Type, s.priority(), params, s.ParentID, dedupe, s.By, s.At), nil
 }
 
 // priority returns the task's own priority, by default its type's.

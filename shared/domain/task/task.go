@@ -84,7 +84,6 @@ var kinds = map[string]kind{
 	BackfillTracking:          {priority: 820, does: "Adding titles to the aliases of tracked series", items: " series"},
 	ExportSeries:              {priority: 800, does: "Exporting series and books", items: " rows", personal: true},
 	ScanLibrary:               {priority: 600, does: "Scanning the library", items: " files"},
-	PackBook:                  {priority: 550, does: "Preparing the pages of a book"},
 	PurgeDeleted:              {priority: 550, does: "Removing books whose files are gone"},
 	AnalyzeBook:               {priority: 500, does: "Analysing a book"},
 	AnalyzeBooks:              {priority: 495, does: "Analysing books"},
@@ -94,8 +93,10 @@ var kinds = map[string]kind{
 	RenumberSeries:            {priority: 460, does: "Numbering the books of series"},
 	BookCovers:                {priority: 380, does: "Making covers of books", items: " covers"},
 	SeriesCovers:              {priority: 370, does: "Making covers of series", items: " covers"},
-	MeasurePages:              {priority: 360, does: "Measuring the pages of a book", items: " pages"},
-	KOReaderDigests:           {priority: 350, does: "Computing KOReader digests of books", items: " books"},
+	// Pages can be read without it. Of those that a reader waits for, the first comes before analyses: pack.Requester.
+	PackBook:        {priority: 365, does: "Preparing the pages of a book"},
+	MeasurePages:    {priority: 360, does: "Measuring the pages of a book", items: " pages"},
+	KOReaderDigests: {priority: 350, does: "Computing KOReader digests of books", items: " books"},
 	// These wait for plugins, which wait for other services: seconds to hours, during which they hold a worker. They
 	// arrive automatically and in large numbers, one per series of a library, per source, per job. If they ran before
 	// scans, analyses and covers, people would wait for their own books; nobody waits for these.
@@ -132,6 +133,7 @@ type Spec struct {
 	ParentID  *uuid.UUID
 	Priority  *int       // nil: the priority of its type
 	At        *time.Time // when to run; nil is now
+	By        *uuid.UUID // account that wants it; nil: that of the scope. AddEach ignores it
 	// DedupeKey, if not empty, prevents a second task while one with the same key is unfinished.
 	DedupeKey string
 }
