@@ -51,7 +51,8 @@ type Scheduler struct {
 	every   time.Duration
 	within  time.Duration
 	scans   *scan.Settler
-	expiry  *expiry   // nil where the media bucket has lifecycle rules
+	expiry  *expiry // nil where the media bucket has lifecycle rules
+	packs   *pack.Expirer
 	cleaned time.Time // when the hourly cleaning was complete
 	step    int       // where it continues
 }
@@ -100,7 +101,8 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 			return nil, err
 		}
 		scans := &scan.Settler{Database: base.Database, Publish: base.Publish, Added: base.Tasks.To(system)}
-		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expiry: expires(c, base)}, nil
+		return &Scheduler{base: base, system: system, every: c.Every, within: cmp.Or(c.Within, 10*time.Minute), scans: scans, expiry: expires(c, base),
+			packs: &pack.Expirer{System: system, Media: base.Media, Bucket: base.Bucket}}, nil
 	})
 }
 
@@ -200,8 +202,8 @@ func (s *Scheduler) clean(ctx context.Context, now time.Time) (err error) {
 		func() error { _, err := metric.Forget(ctx, s.system); return err },
 		func() error { _, err := account.ForgetTokens(ctx, s.system); return err },
 		func() error { _, err := oidc.Forget(ctx, s.system); return err },
-		func() error { _, err := pack.Expire(ctx, s.system, media, bucket); return err },
 		func() error { return upload.Forget(ctx, s.system, s.base.Library, left(ctx, uploadsFor)) },
+		func() error { _, err := s.packs.Expire(ctx, now); return err },
 		func() error { return s.expire(ctx, now) },
 		func() error { return cover.Sweep(ctx, s.system, media, bucket, now) },
 		func() error { return tenant.Measure(ctx, s.system, media, bucket, left(ctx, measureFor)) },

@@ -57,7 +57,7 @@ type bookRow struct {
 	Tenant uuid.UUID `db:"tenant_id"`
 	Secret []byte    `db:"secret"`
 	Quota  *int64    `db:"max_rendition_bytes"`
-	// By packs and renditions. By packs only if no measurement was made since the limit was set.
+	// By packs and renditions. By packs only if no measurement was made since the limit was set. 0 without a limit.
 	Used        int64     `db:"used"`
 	Packed      bool      `db:"packed"`   // there is a pack of this content
 	PackKey     string    `db:"pack_key"` // of that pack, like the next ones
@@ -134,19 +134,24 @@ func (m *Maker) Pack(ctx context.Context, h task.Held) (any, error) {
 	return Result{Pages: places.pages(), Bytes: o.Size}, nil
 }
 
-// find returns the book to pack.
-func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
-	b, err := db.Get[bookRow](ctx, m.Database, `select b.tenant_id, t.secret, t.max_rendition_bytes,
-		greatest((select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
-		  (select bytes from rendition_usage where tenant_id = app.tenant()) - case when k.fingerprint = b.fingerprint then k.size else 0 end)::bigint as used,
+// findBook finds a book, and adds up the tenant's packs only if it has a limit.
+const findBook = `select b.tenant_id, t.secret, t.max_rendition_bytes,
+		case when t.max_rendition_bytes is null then 0 else greatest(
+		    (select coalesce(sum(size), 0) from page_pack o where o.tenant_id = app.tenant() and o.book_id <> b.id),
+		    (select bytes from rendition_usage where tenant_id = app.tenant()) - case when k.fingerprint = b.fingerprint then k.size else 0 end)
+		  end::bigint as used,
 		coalesce(k.fingerprint = b.fingerprint, false) as packed, coalesce(k.offsets, '{}') as pack_offsets, coalesce(k.sizes, '{}') as pack_sizes,
 		coalesce(k.crcs, '{}') as pack_crcs, coalesce(k.key, '') as pack_key, coalesce(k.size, 0) as pack_size,
 		coalesce(k.etag, '') as pack_etag, b.key, l.bucket, l.prefix, b.size, b.etag, b.modified_at, b.fingerprint,
 		p.names, p.offsets, p.sizes, p.methods, p.crcs
 		from book b join library l on l.tenant_id = b.tenant_id and l.id = b.library_id join tenant t on t.id = b.tenant_id
-		join page_index p on `+content.SameVersionSQL+`
+		join page_index p on ` + content.SameVersionSQL + `
 		left join page_pack k on k.tenant_id = b.tenant_id and k.book_id = b.id
-		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`, book)
+		where b.tenant_id = app.tenant() and b.id = $1 and b.deleted_at is null and b.fingerprint <> ''`
+
+// find returns the book to pack.
+func (m *Maker) find(ctx context.Context, book uuid.UUID) (*bookRow, error) {
+	b, err := db.Get[bookRow](ctx, m.Database, findBook, book)
 	if err != nil {
 		return nil, err
 	}
@@ -194,9 +199,9 @@ type written struct {
 	Previous *string `db:"previous"` // nil: there was none
 }
 
-// discard deletes an unreferenced object, which nothing would find again. It checks first, since the same pack has the
-// same key: another worker may have taken over the task and written the row. A row that is written in the moment
-// between refers to a lost pack, which is made again. The deletion goes on if the task was ended.
+// discard deletes an unreferenced object, which otherwise only the daily sweep would find. It checks first, since the
+// same pack has the same key: another worker may have taken over the task and written the row. A row that is written in
+// the moment between refers to a lost pack, which is made again. The deletion goes on if the task was ended.
 func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string) {
 	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(tenant)))
 	defer cancel()
@@ -208,7 +213,7 @@ func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string)
 		err = m.Media.Delete(ctx, m.Bucket, key)
 	}
 	if err != nil {
-		slog.Warn("cannot delete the object of an unused page pack; it stays in the media bucket", "book", book, "key", key, "error", err)
+		slog.Warn("cannot delete the object of an unused page pack; the scheduler deletes it in a day or two", "book", book, "key", key, "error", err)
 	}
 }
 

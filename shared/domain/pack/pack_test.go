@@ -710,6 +710,10 @@ func TestIncompletePackIsLost(t *testing.T) {
 	}
 }
 
+func (r *rig) expirer() *pack.Expirer {
+	return &pack.Expirer{System: r.db.System, Media: r.media, Bucket: "media"}
+}
+
 // A pack that cannot be deleted keeps its row, and does not affect other packs.
 func TestExpireBehindWhatIsRefused(t *testing.T) {
 	r := newRig(t)
@@ -720,7 +724,7 @@ func TestExpireBehindWhatIsRefused(t *testing.T) {
 	}
 	r.s3.Keep("locked")
 	var refused *blob.Undeleted
-	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 1 || !errors.As(err, &refused) {
+	if n, err := r.expirer().Expire(t.Context(), time.Now()); n != 1 || !errors.As(err, &refused) {
 		t.Errorf("%d, %v", n, err)
 	}
 	if row := r.row(); row == nil || row.Key != key+"locked" {
@@ -738,8 +742,40 @@ func TestExpireBehindManyThatAreRefused(t *testing.T) {
 			r.tenant, uuid.UUID{byte(i + 1)}, key+name)
 	}
 	r.s3.Keep("locked")
-	if n, err := pack.ExpireInSteps(t.Context(), r.db.System, r.media, "media", 2); n != 3 || !errors.As(err, new(*blob.Undeleted)) || r.rows() != 2 {
+	if n, err := r.expirer().InSteps(2).Expire(t.Context(), time.Now()); n != 3 || !errors.As(err, new(*blob.Undeleted)) || r.rows() != 2 {
 		t.Errorf("%d, %v, %d rows", n, err, r.rows())
+	}
+}
+
+// Each call continues where the time of the last one was up; a day later, a pass begins anew.
+func TestExpireGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := r.tenant.String() + "/pack/x"
+	testkit.WriteFile(t, r.s3.Dir, "media/"+key, []byte("x"))
+	add := func(n byte, key string) { // of that content
+		r.exec("insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs) values ($1, $2, $3, $3, 1, '', '{}', '{}', '{}')",
+			r.tenant, uuid.UUID{n}, key)
+	}
+	for n := range byte(3) {
+		r.exec(`insert into book (tenant_id, id, library_id, series_id, key, size, modified_at, format, title, title_sort, search_title, fingerprint)
+			select tenant_id, $1, library_id, series_id, $2, 1, now(), 'cb7', 'b', 'b', 'b', $2 from book where id = $3`, uuid.UUID{n + 1}, fmt.Sprint("of ", n), r.book)
+	}
+	add(1, "of 0")
+	add(2, "of 1")
+	add(3, key)
+	now, e := time.Now(), r.expirer().InSteps(1)
+	for i, want := range []int{0, 0, 1, 0, 0} {
+		if n, err := e.Step(t.Context(), now); n != want || err != nil {
+			t.Errorf("call %d: %d, %v; want %d", i+1, n, err, want)
+		}
+	}
+	r.exec("update book set fingerprint = '' where id = $1", uuid.UUID{1})
+	for wait, want := range []int{0, 1} {
+		now = now.Add(time.Duration(wait) * 24 * time.Hour)
+		if n, err := e.Step(t.Context(), now); n != want || err != nil {
+			t.Errorf("%d days later: %d, %v; want %d", wait, n, err, want)
+		}
 	}
 }
 
@@ -749,11 +785,11 @@ func TestExpire(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := r.row().Key
-	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err != nil {
+	if n, err := r.expirer().Expire(t.Context(), time.Now()); n != 0 || err != nil {
 		t.Errorf("of a living book: %d, %v", n, err)
 	}
 	r.exec("update book set fingerprint = 'other'")
-	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 1 || err != nil {
+	if n, err := r.expirer().Expire(t.Context(), time.Now()); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 	if _, _, err := r.media.Get(t.Context(), "media", key); !errors.Is(err, blob.ErrNotFound) || r.row() != nil {
@@ -773,13 +809,13 @@ func TestExpireMeanwhile(t *testing.T) {
 	}
 	stale(r.tenant, "a")
 	r.s3.Counter.Meddle(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(http.StatusForbidden) })
-	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err == nil || r.rows() != 1 {
+	if n, err := r.expirer().Expire(t.Context(), time.Now()); n != 0 || err == nil || r.rows() != 1 {
 		t.Errorf("the store refuses everything: %d, %v, %d rows", n, err, r.rows())
 	}
 	for _, tenant := range []uuid.UUID{r.tenant, two} {
 		stale(two, tenant.String())
 		r.s3.Keep(tenant.String() + "/pack/")
-		n, err := pack.Expire(t.Context(), r.db.System, r.media, "media")
+		n, err := r.expirer().Expire(t.Context(), time.Now())
 		if n != 1 || !errors.As(err, new(*blob.Undeleted)) {
 			t.Errorf("what one tenant's files keep of another's: %d, %v", n, err)
 		}
@@ -790,7 +826,37 @@ func TestExpireMeanwhile(t *testing.T) {
 		next.ServeHTTP(w, q)
 		r.exec("update page_pack set key = key || 'new'")
 	})
-	if n, err := pack.Expire(t.Context(), r.db.System, r.media, "media"); n != 0 || err != nil || r.rows() != 1 {
+	if n, err := r.expirer().Expire(t.Context(), time.Now()); n != 0 || err != nil || r.rows() != 1 {
 		t.Errorf("made anew meanwhile: %d, %v, %d rows", n, err, r.rows())
+	}
+}
+
+// The sizes of the packs are added up only for a tenant with a limit.
+func TestPacksAreAddedUpForALimit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for limit, want := range map[string]bool{"null": false, "1000": true} {
+		r.exec("update tenant set max_rendition_bytes = "+limit+" where id = $1", r.tenant)
+		tx, err := r.db.Owner.Pool().Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.Background())
+		var plan string
+		err = tx.QueryRow(t.Context(), "select set_config('app.tenant', $1, true)", r.tenant.String()).Scan(new(string))
+		if err == nil {
+			err = tx.QueryRow(t.Context(), "explain (analyze, timing off, format json) "+pack.FindBook, r.book).Scan(&plan)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := strings.Index(plan, `"Alias": "o"`)
+		if of < 0 {
+			t.Fatalf("packs are not added up: %s", plan)
+		}
+		_, rest, _ := strings.Cut(plan[of:], `"Actual Loops": `)
+		if added := !strings.HasPrefix(rest, "0"); added != want {
+			t.Errorf("limit %s: added up is %t, want %t: %s", limit, added, want, plan)
+		}
 	}
 }

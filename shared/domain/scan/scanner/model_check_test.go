@@ -312,7 +312,7 @@ func (r *rig) shelves(how style, own []string) []string {
 // sound checks invariants of all tables.
 func (w *world) sound() {
 	w.t.Helper()
-	if _, err := pack.Expire(w.t.Context(), w.db.System, w.s3.Config.Media(), "media"); err != nil {
+	if _, err := (&pack.Expirer{System: w.db.System, Media: w.s3.Config.Media(), Bucket: "media"}).Expire(w.t.Context(), time.Now()); err != nil {
 		w.t.Error(err)
 	}
 	for _, bad := range values[string](w.rig, `
