@@ -20,6 +20,7 @@ import (
 	"github.com/longbox/longbox/shared/domain/export"
 	"github.com/longbox/longbox/shared/domain/metric"
 	"github.com/longbox/longbox/shared/domain/oidc"
+	"github.com/longbox/longbox/shared/domain/orphan"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/pack/pdfcache"
 	"github.com/longbox/longbox/shared/domain/plugin"
@@ -205,7 +206,7 @@ func (s *Scheduler) clean(ctx context.Context, now time.Time) (err error) {
 		func() error { return upload.Forget(ctx, s.system, s.base.Library, left(ctx, uploadsFor)) },
 		func() error { _, err := s.packs.Expire(ctx, now); return err },
 		func() error { return s.expire(ctx, now) },
-		func() error { return cover.Sweep(ctx, s.system, media, bucket, now) },
+		func() error { return cover.Sweep(ctx, s.system, media, bucket, now, orphan.Packs) },
 		func() error { return tenant.Measure(ctx, s.system, media, bucket, left(ctx, measureFor)) },
 	}
 	for first := s.step; s.step < len(steps); s.step++ {

@@ -5,7 +5,8 @@
 //
 //   - A task makes missing covers; with force it makes all again.
 //   - The cover of a series is the one that it shows: of one of its books, or a picture beside them.
-//   - Covers that nothing shows any more are deleted once a day (Sweep).
+//   - Covers that nothing shows any more are deleted once a day (Sweep), and with them unused objects of other
+//     packages.
 //   - Per target, at most one task without force and one with force is pending or running; a repeated request gets its
 //     id.
 //   - Uploaded pictures are in the database: no task makes them again. The shown one stays when a book's file is

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,18 +30,29 @@ const (
 // and its addresses at the CDN are valid for an hour and a quarter.
 const Youngest = 24 * time.Hour
 
+// Swept is a kind of objects of the media bucket.
+type Swept struct {
+	Folder func(tenant uuid.UUID) string // prefix of all objects of the kind
+	// Unnamed returns the unreferenced objects of one page of the listing that were stored before a time.
+	Unnamed func(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error)
+}
+
+// Covers are the covers.
+var Covers = Swept{Folder, Unnamed}
+
 // Sweep deletes the covers that nothing shows any more: of removed books and series, earlier contents, another size or
-// quality, another secret. It goes through each tenant's covers once a day, for some seconds per call; the next call
-// continues. The scheduler calls it every hour; concurrent calls are safe.
+// quality, another secret; and the unreferenced objects of other kinds, whose folders come after that of the covers, in
+// this order. It goes through each tenant's objects once a day, for some seconds per call; the next call continues. The
+// scheduler calls it every hour; concurrent calls are safe.
 //
 // A book whose file is gone keeps its cover, since it may return. A cover that is shown again at the moment of its
 // deletion is made again on request.
-func Sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time) error {
-	return sweep(ctx, system, media, bucket, now, sweepFor)
+func Sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time, others ...Swept) error {
+	return sweep(ctx, system, media, bucket, now, sweepFor, others...)
 }
 
-// sweep is Sweep with a time limit; it always handles at least a thousand covers, so each call makes progress.
-func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time, given time.Duration) error {
+// sweep is Sweep with a time limit; it always handles at least a thousand objects, so each call makes progress.
+func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string, now time.Time, given time.Duration, others ...Swept) error {
 	// Longest waiting first, so that a tenant that fails does not block the others.
 	rows, err := system.Pool().Query(ctx, `select t.id from tenant t left join cover_sweep s on s.tenant_id = t.id
 		where t.status <> 'deleting' and (s.due_at is null or s.due_at <= $1) order by s.due_at nulls first, t.id limit 1000`, now)
@@ -59,18 +71,18 @@ func sweep(ctx context.Context, system *db.DB, media *blob.Store, bucket string,
 		if i > 0 && !time.Now().Before(until) {
 			break
 		}
-		s := sweeper{system: system, media: media, bucket: bucket, tenant: id, now: now, until: until}
+		s := sweeper{system: system, media: media, bucket: bucket, tenant: id, now: now, until: until, kinds: append([]Swept{Covers}, others...)}
 		if err := s.sweep(db.In(ctx, db.Tenant(id))); err != nil {
-			failures = errors.Join(failures, fmt.Errorf("check covers of tenant %s: %w", id, err))
+			failures = errors.Join(failures, fmt.Errorf("check stored files of tenant %s: %w", id, err))
 		}
 		if s.gone.Objects > 0 {
-			slog.Info("unused covers deleted", "tenant", id, "objects", s.gone.Objects, "bytes", s.gone.Bytes)
+			slog.Info("unused covers and other files deleted", "tenant", id, "objects", s.gone.Objects, "bytes", s.gone.Bytes)
 		}
 	}
 	return failures
 }
 
-// sweeper goes through the covers of one tenant.
+// sweeper goes through the objects of one tenant.
 type sweeper struct {
 	system *db.DB
 	media  *blob.Store
@@ -78,6 +90,7 @@ type sweeper struct {
 	tenant uuid.UUID
 	now    time.Time
 	until  time.Time // stop at this time
+	kinds  []Swept
 	gone   blob.Deleted
 }
 
@@ -87,24 +100,33 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	var refused error // an object that cannot be deleted must not block the others
-	for page, err := range s.media.List(ctx, s.bucket, Folder(s.tenant), *place) {
-		if err != nil {
-			return err
+	for _, k := range s.kinds {
+		after := *place
+		if folder := k.Folder(s.tenant); !strings.HasPrefix(after, folder) {
+			if after > folder {
+				continue // finished before
+			}
+			after = ""
 		}
-		if len(page) == 0 {
-			break
-		}
-		if err := s.page(ctx, page); errors.As(err, new(*blob.Undeleted)) {
-			refused = err
-		} else if err != nil {
-			return err
-		}
-		last := page[len(page)-1].Key
-		if !time.Now().Before(s.until) {
-			return errors.Join(refused, s.note(ctx, last, s.now))
-		}
-		if err := s.note(ctx, last, s.now.Add(retrySweep)); err != nil {
-			return err
+		for page, err := range s.media.List(ctx, s.bucket, k.Folder(s.tenant), after) {
+			if err != nil {
+				return err
+			}
+			if len(page) == 0 {
+				break
+			}
+			if err := s.page(ctx, k, page); errors.As(err, new(*blob.Undeleted)) {
+				refused = err
+			} else if err != nil {
+				return err
+			}
+			last := page[len(page)-1].Key
+			if !time.Now().Before(s.until) {
+				return errors.Join(refused, s.note(ctx, last, s.now))
+			}
+			if err := s.note(ctx, last, s.now.Add(retrySweep)); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(refused, s.note(ctx, "", s.now.Add(sweepEvery)))
@@ -126,13 +148,13 @@ func (s *sweeper) note(ctx context.Context, place string, due time.Time) error {
 	return err
 }
 
-// page deletes the unreferenced covers of one page of the listing.
-func (s *sweeper) page(ctx context.Context, listed []blob.Object) error {
-	unnamed, err := Unnamed(ctx, s.system, s.tenant, listed, s.now.Add(-Youngest))
+// page deletes the unreferenced objects of one page of the listing.
+func (s *sweeper) page(ctx context.Context, k Swept, listed []blob.Object) error {
+	unnamed, err := k.Unnamed(ctx, s.system, s.tenant, listed, s.now.Add(-Youngest))
 	if err != nil {
 		return err
 	}
-	done, err := s.media.DeleteAll(ctx, s.bucket, Folder(s.tenant), unnamed)
+	done, err := s.media.DeleteAll(ctx, s.bucket, k.Folder(s.tenant), unnamed)
 	s.gone.Objects, s.gone.Bytes = s.gone.Objects+done.Objects, s.gone.Bytes+done.Bytes
 	return err
 }

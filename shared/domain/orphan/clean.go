@@ -44,7 +44,7 @@ func (c *Cleaner) Clean(ctx context.Context, h task.Held) (any, error) {
 		return nil, err
 	}
 	err := c.walk(ctx, h.Tenant, at.place, func(f found) (bool, error) {
-		if err := c.remove(ctx, f, f.kind.folder(h.Tenant), &at); err != nil {
+		if err := c.remove(ctx, f, f.kind.Folder(h.Tenant), &at); err != nil {
 			return false, err
 		}
 		at.place, at.Seen = f.next, at.Seen+int64(f.seen)

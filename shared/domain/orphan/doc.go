@@ -1,8 +1,7 @@
 // Package orphan finds and deletes unreferenced objects of a tenant in the media bucket. There are few, since every
-// package cleans up after itself: covers are swept once a day (cover.Sweep), page packs are deleted with their books
-// (pack.Expire), page renditions expire, exports have their own clean-up. This package is for administrators who want
-// to see and delete them now. Page packs whose maker died between storing the object and writing its row are found only
-// here.
+// package cleans up after itself: covers, and page packs whose maker died before it wrote their rows, are swept once a
+// day (cover.Sweep with Packs), other page packs are deleted with their books (pack.Expirer), page renditions expire,
+// exports have their own clean-up. This package is for administrators who want to see and delete them now.
 //
 //   - Orphans are covers that nothing shows, page packs without a row, and page renditions of a book that is gone or
 //     has other content. Objects younger than a day are not orphans: their row may not be written yet. Objects whose

@@ -40,17 +40,18 @@ const (
 
 // kind is a kind of objects.
 type kind struct {
-	name   string
-	folder func(tenant uuid.UUID) string // prefix of all objects of the kind
-	// unnamed returns the unreferenced objects of one page of the listing that were stored before a time.
-	unnamed func(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error)
-	owner   func(tenant uuid.UUID, key string) (uuid.UUID, bool) // the book or series, if the key contains it
+	name string
+	cover.Swept
+	owner func(tenant uuid.UUID, key string) (uuid.UUID, bool) // the book or series, if the key contains it
 }
 
+// Packs are the page packs.
+var Packs = cover.Swept{Folder: packs, Unnamed: unnamedPacks}
+
 var kinds = []kind{
-	{coverFile, cover.Folder, cover.Unnamed, cover.OwnerOf},
-	{packFile, packs, unnamedPacks, func(uuid.UUID, string) (uuid.UUID, bool) { return uuid.Nil, false }},
-	{renditionFile, pages, unnamedPages, pageOwner},
+	{coverFile, cover.Covers, cover.OwnerOf},
+	{packFile, Packs, func(uuid.UUID, string) (uuid.UUID, bool) { return uuid.Nil, false }},
+	{renditionFile, cover.Swept{Folder: pages, Unnamed: unnamedPages}, pageOwner},
 }
 
 // found is one page of a listing.
@@ -69,7 +70,7 @@ func (f *Finder) walk(ctx context.Context, tenant uuid.UUID, at place, each func
 	}
 	for ; at.Kind < len(kinds); at = (place{Kind: at.Kind + 1}) {
 		k := &kinds[at.Kind]
-		for listed, err := range f.Media.List(ctx, f.Bucket, k.folder(tenant), at.After) {
+		for listed, err := range f.Media.List(ctx, f.Bucket, k.Folder(tenant), at.After) {
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (f *Finder) walk(ctx context.Context, tenant uuid.UUID, at place, each func
 				continue
 			}
 			next := place{at.Kind, listed[len(listed)-1].Key}
-			orphans, err := k.unnamed(ctx, f.Database, tenant, listed, now().Add(-cover.Youngest))
+			orphans, err := k.Unnamed(ctx, f.Database, tenant, listed, now().Add(-cover.Youngest))
 			if err != nil {
 				return err
 			}
@@ -103,8 +104,8 @@ func old(listed []blob.Object, before time.Time, written func(key string) bool) 
 	return out
 }
 
-// unnamedPacks returns the page packs without a row. A pack whose book is gone has a row until pack.Expire deletes
-// both.
+// unnamedPacks returns the page packs without a row. A pack whose book is gone has a row until pack.Expirer
+// deletes both.
 func unnamedPacks(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob.Object, before time.Time) ([]blob.Object, error) {
 	candidates := old(listed, before, func(key string) bool {
 		first, name, _ := strings.Cut(strings.TrimPrefix(key, packs(tenant)), "/")

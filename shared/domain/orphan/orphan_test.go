@@ -173,6 +173,25 @@ func TestCountAndClean(t *testing.T) {
 	}
 }
 
+// The scheduler deletes page packs without a row, and unused covers, once a day.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	named, covers, others := r.fill()
+	r.DB.Exec(t, "insert into cover_sweep (tenant_id, due_at) values ($1, 'infinity')", r.Two)
+	for _, c := range []struct {
+		at   time.Time
+		want []string
+	}{{time.Now(), slices.Concat(named, covers, others)}, {time.Now().Add(2 * cover.Youngest), append(named, others[1:]...)}} {
+		if err := cover.Sweep(t.Context(), r.DB.System, r.media, r.s3.Config.MediaBucket, c.at, Packs); err != nil {
+			t.Error(err)
+		}
+		if left, want := r.stored(), slices.Sorted(slices.Values(c.want)); !slices.Equal(left, want) {
+			t.Errorf("left are\n%s\nwant\n%s", strings.Join(left, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
 // An object that was just stored may get its row soon.
 func TestYoungStay(t *testing.T) {
 	t.Parallel()
