@@ -249,7 +249,7 @@ func (m *Maker) coverImage(ctx context.Context, key string, row *coverRow, c Cov
 		defer cancel()
 	}
 	load := func(ctx context.Context) ([]byte, error) { return m.coverSource(ctx, row) }
-	img, err = m.render(waiting, key, c.spec(), true, load, func(context.Context) bool { return true })
+	img, err = m.render(waiting, key, c.spec(), true, load, func(context.Context, int) bool { return true })
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		err = page.Undrawn(&archive.Undrawn{Err: fmt.Errorf("rendering takes longer than %s", patience)})
 	}

@@ -71,7 +71,7 @@ func TestBoxOfARequest(t *testing.T) {
 	t.Parallel()
 	i := &page.Index{BookID: bookA, Fingerprint: "f1"}
 	for query, want := range map[string]imaging.Spec{
-		"width=1":                       {Width: 1, Format: imaging.JPEG},
+		"width=1":                       {Width: 16, Format: imaging.JPEG},
 		"width=1199&height=3000":        {Width: 1100, Height: 3000, Format: imaging.JPEG},
 		"width=3001":                    {Width: 3000, Format: imaging.JPEG},
 		"height=4096&format=webp":       {Height: 3000, Format: imaging.WebP},

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/auth"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -51,7 +53,7 @@ func TestLogOfALostRedis(t *testing.T) {
 	defer log.SetOutput(out)
 	for i := range 20 {
 		key := fmt.Sprintf("page/%d", i)
-		if _, err := m.render(t.Context(), key, Cover{30, 85}.spec(), false, load, func(ctx context.Context) bool { return m.secondMiss(ctx, tenant, key) }); err != nil {
+		if _, err := m.render(t.Context(), key, Cover{30, 85}.spec(), false, load, func(ctx context.Context, size int) bool { return m.secondMiss(ctx, tenant, key, size) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,16 +92,43 @@ func TestLockOfALateAnswer(t *testing.T) {
 	}
 }
 
-// A lock that nobody releases ends while those who wait for it still do. A miss is remembered for a day.
+// A lock that nobody releases ends while those who wait for it still do. A miss is remembered for a day, and so is
+// how much was stored.
 func TestWhatEndsByItself(t *testing.T) {
 	t.Parallel()
 	client, tenant := testkit.Redis(t), uuid.New()
 	m := &Maker{Redis: client}
 	m.alone(t.Context(), tenant, "k", func() { t.Error("somebody is waited for") })
-	m.secondMiss(t.Context(), tenant, "k")
-	for what, most := range map[string]time.Duration{"render": renderWithin - time.Second, "miss": 24 * time.Hour} {
-		if left := client.PTTL(t.Context(), "lb:{"+tenant.String()+"}:"+what+":"+short("k")).Val(); left < most/4 || left > most {
+	for range 2 {
+		m.secondMiss(t.Context(), tenant, "k", 1)
+	}
+	for what, most := range map[string]time.Duration{"render:" + short("k"): renderWithin - time.Second, "miss:" + short("k"): 24 * time.Hour,
+		"stored:" + uuid.Nil.String(): 24 * time.Hour} {
+		if left := client.PTTL(t.Context(), "lb:{"+tenant.String()+"}:"+what).Val(); left < most/4 || left > most {
 			t.Errorf("%s ends in %s", what, left)
+		}
+	}
+}
+
+// An account that asks for very many sizes of pages stores no more of them; others do.
+func TestStoredBytesOfAnAccount(t *testing.T) {
+	t.Parallel()
+	m, tenant := &Maker{Redis: testkit.Redis(t)}, uuid.New()
+	one, other := db.In(t.Context(), &auth.Caller{AccountID: uuid.New()}), db.In(t.Context(), &auth.Caller{AccountID: uuid.New()})
+	for i, c := range []struct {
+		ctx  context.Context
+		size int
+		want bool
+	}{
+		{one, 1 << 30, true}, {one, 1<<30 - 1, true}, {one, 2, false}, {one, 1, true}, {one, 1, false}, {other, 2 << 30, true}, {other, 1, false},
+		{t.Context(), 15 << 30, true}, {t.Context(), 2 << 30, false}, {t.Context(), 1 << 30, true},
+	} {
+		key := fmt.Sprint("k", i)
+		if m.secondMiss(c.ctx, tenant, key, c.size) {
+			t.Errorf("%d: stored at the first miss", i)
+		}
+		if got := m.secondMiss(c.ctx, tenant, key, c.size); got != c.want {
+			t.Errorf("%d: stored is %t, want %t", i, got, c.want)
 		}
 	}
 }

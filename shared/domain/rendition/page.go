@@ -70,7 +70,7 @@ func (m *Maker) Page(w http.ResponseWriter, r *http.Request, i *page.Index, n in
 		httpapi.Note(ctx, slog.Bool("rendered", true))
 		img, err = m.render(ctx, key, spec, false, func(ctx context.Context) ([]byte, error) {
 			return readable(m.Pages.Bytes(ctx, i, n))
-		}, func(ctx context.Context) bool { return m.secondMiss(ctx, t.ID, key) })
+		}, func(ctx context.Context, size int) bool { return m.secondMiss(ctx, t.ID, key, size) })
 		if err != nil {
 			return err
 		}

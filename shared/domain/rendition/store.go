@@ -30,8 +30,15 @@ import (
 	"github.com/longbox/longbox/shared/platform/turn"
 )
 
-// admission is how long the first miss of a page is remembered.
+// admission is how long the first miss of a page is remembered, and for which storedOf… hold.
 const admission = 24 * time.Hour
+
+// How many bytes of page renditions are stored for one account, and for all requests of a tenant without an account: a
+// CDN's. Each page has thousands of sizes. Beyond this, renditions are made for each request.
+const (
+	storedOfAccount = 2 << 30
+	storedOfCDN     = 16 << 30
+)
 
 // Maker makes and stores renditions.
 type Maker struct {
@@ -130,13 +137,13 @@ const renderWithin = time.Minute
 // other processes find the stored result: their waiting has counted as a second request, so keep was true. Unless the
 // work stays, it ends when all its requests have and it is still waiting for its turn: a reader who flips through a
 // book waits for no page but the last.
-func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays bool, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context) bool) (*image, error) {
+func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays bool, load func(ctx context.Context) ([]byte, error), keep func(ctx context.Context, size int) bool) (*image, error) {
 	return m.flights.Do(ctx, key, renderWithin, func(ctx context.Context, begin func()) (*image, error) {
 		if stays {
 			begin()
 		}
 		began, others := time.Now(), false
-		defer m.alone(ctx, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(ctx) })()
+		defer m.alone(ctx, httpapi.TenantOf(ctx).ID, key, func() { others = true; keep(ctx, 0) })()
 		if others {
 			img, err := m.stored(ctx, key)
 			if err != nil {
@@ -161,7 +168,7 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(ctx) && m.sameKeys(ctx, key, began) && m.within(ctx, key, len(res.Bytes)) {
+		if keep(ctx, len(res.Bytes)) && m.sameKeys(ctx, key, began) && m.within(ctx, key, len(res.Bytes)) {
 			if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
 				slog.Warn("cannot store a rendition", "tenant", httpapi.TenantOf(ctx).ID, "key", key, "error", err) // the response is sent anyway, and rendered again
 			}
@@ -191,15 +198,27 @@ func (m *Maker) sameKeys(ctx context.Context, key string, began time.Time) bool 
 	return same
 }
 
-// secondMiss counts misses of a page and reports whether to store it. Without Redis nothing is stored.
-func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string) bool {
-	name := fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key))
-	first, err := m.Redis.SetNX(ctx, name, 1, admission).Result()
+// countMiss remembers the miss KEYS[1] for ARGV[1] ms. It returns 1 if it was known and ARGV[2] more bytes are within the
+// limit ARGV[3] of KEYS[2], and counts them there.
+var countMiss = redis.NewScript(`if redis.call('set', KEYS[1], 1, 'nx', 'px', ARGV[1]) then return 0 end
+if tonumber(redis.call('get', KEYS[2]) or '0') + ARGV[2] > tonumber(ARGV[3]) then return 0 end
+if redis.call('incrby', KEYS[2], ARGV[2]) == tonumber(ARGV[2]) then redis.call('pexpire', KEYS[2], ARGV[1]) end
+return 1`)
+
+// secondMiss counts misses of a page and reports whether to store it: at the second one, unless its account has stored
+// too much. Without Redis nothing is stored.
+func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string, size int) bool {
+	account, limit := auth.AccountOf(ctx), storedOfAccount
+	if account == uuid.Nil {
+		limit = storedOfCDN
+	}
+	names := []string{fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key)), fmt.Sprintf("lb:{%s}:stored:%s", tenant, account)}
+	store, err := countMiss.Run(ctx, m.Redis, names, admission.Milliseconds(), size, limit).Bool()
 	if err != nil {
 		m.lost("cannot count requests for a page; its rendition is not stored", tenant, key, err)
 		return false
 	}
-	return !first
+	return store
 }
 
 // within reports whether a page rendition of size more bytes fits the tenant's limit of the media bucket, and counts

@@ -12,16 +12,16 @@ var ladder = []int{16, 32, 64, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800,
 // Sizes returns the steps of Ladder.
 func Sizes() []int { return slices.Clone(ladder) }
 
-// Ladder rounds a requested width or height down to a fixed step, so that clients cannot fill the store with sizes. It
-// rounds down because a request is a maximum. Below the first step the value is unchanged. For 0 or less it returns 0,
-// which means no limit but the original's size.
+// Ladder rounds a requested width or height down to a fixed step, so that similar requests share a stored picture. It
+// rounds down because a request is a maximum; only below the first step it rounds up. For 0 or less it returns 0, which
+// means no limit but the original's size.
 func Ladder(width int) int {
 	i, exact := slices.BinarySearch(ladder, width)
 	switch {
-	case exact:
-		return width
-	case i == 0:
-		return max(0, width)
+	case width <= 0:
+		return 0
+	case exact || i == 0:
+		return ladder[i]
 	}
 	return ladder[i-1]
 }
