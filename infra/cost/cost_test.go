@@ -18,6 +18,7 @@ func example() *model {
 			"s3FirstByteMs": {Value: 50}, "databaseTripMs": {Value: 2}, "redisTripMs": {Value: 1}, "egressMBPerSecond": {Value: 100},
 			"coldStartShare": {Value: 0.01}, "coldStartMs": {Value: 200}, "cpuPerGB": {Value: 0.5}, "workerParallel": {Value: 10},
 			"booksPerMessage": {Value: 50}, "sqsRequestsPerMessage": {Value: 3}, "awakeMinutesPerScan": {Value: 30}, "scanACU": {Value: 2}, "pageKB": {Value: 500},
+			"pagesPerAddress": {Value: 100},
 		},
 		counters: map[string]use{
 			"original": {Gets: 1, CPU: 1, Bytes: 900_000, Trips: 1},
@@ -44,7 +45,9 @@ func TestArithmetic(t *testing.T) {
 	near(t, "S3 of cold pages", cold.of("S3"), 0.40)
 	near(t, "all of cold pages", cold.of(), 0.20+0.32+0.40+1.7)
 	warm := m.warm()
-	near(t, "all of warm pages", warm.of(), 1.7)
+	// Each 10,000 addresses: a processor's 4 ms, Postgres 2, Redis 1, a hundredth of a cold start 2.
+	near(t, "Lambda of warm pages", warm.of("Lambda"), 1e4*0.20/1e6+1e4*0.009*0.5*0.00001)
+	near(t, "all of warm pages", warm.of("CDN"), 1.01*1.7)
 	// 202 ms of waiting shared by ten is 20.2 a book, more than the processor's 20 (two GB are a whole processor).
 	scan := m.scan()
 	near(t, "Lambda of a scan", scan.of("Lambda"), 1e5*0.0202*2*0.00001+2000*0.2/1e6)

@@ -47,9 +47,10 @@ type bar struct {
 }
 
 func (m *model) bars() []bar {
-	cold, scan := m.cold(), m.scan()
+	cold, warm, scan := m.cold(), m.warm(), m.scan()
 	return []bar{
 		{"Lambda and S3 of a million cold original pages", cold.of("Lambda", "S3"), 1.2},
+		{"Lambda and S3 of a million pages that the CDN has (zero, to the cent)", warm.of("Lambda", "S3"), 0.005},
 		{"first scan of 100,000 books with covers: Lambda, S3, SQS", scan.of("Lambda", "S3", "SQS"), 0.8},
 	}
 }

@@ -79,9 +79,12 @@ func (m *model) redirected() (c cost) {
 }
 
 // warm is the cost of a million pages that the CDN has cached, requested at URLs that were issued for a whole book at
-// once. None of them reaches a function or the bucket.
+// once. None of them reaches a function or the bucket: media is only asked for the URLs.
 func (m *model) warm() (c cost) {
-	c.cdn(m, million)
+	u, size, asked := m.measured("original"), m.number("MediaMemory"), million/m.assumed("pagesPerAddress")
+	u.Gets, u.Bytes = 0, 0 // the object is not read
+	c.invoke(m, asked, m.milliseconds(u, size, false), size)
+	c.cdn(m, million+asked)
 	return c
 }
 
