@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	edge "github.com/longbox/longbox/localstack/cdn"
+	"github.com/longbox/longbox/shared/platform/cors"
 )
 
 // Every distribution has the firewall, and only origins that others cannot reach.
@@ -60,6 +63,43 @@ func TestOnlyReadersOfCatalogsAreAskedAtTheCDN(t *testing.T) {
 			if !slices.Contains(strings.Split(condition[1], " && "), part) {
 				t.Errorf("%s answers 401 without asking whether %s", name, part)
 			}
+		}
+	}
+}
+
+// Every behaviour of the distribution of pictures lets web clients of any origin read responses and answers their
+// preflight requests, which name the headers that the client has sent to the api.
+func TestPicturesMayBeReadByWebClients(t *testing.T) {
+	t.Parallel()
+	file := read(t, "infra/cdn.yaml")
+	policy := file.get("Resources", "Headers", "Properties", "ResponseHeadersPolicyConfig", "CorsConfig")
+	for name, want := range map[string]string{
+		"AccessControlAllowOrigins": "*", "AccessControlAllowMethods": "GET, HEAD",
+		"AccessControlAllowHeaders": cors.RequestHeaders, "AccessControlExposeHeaders": edge.Expose,
+	} {
+		if got := strings.Join(policy.get(name, "Items").scalars(), ", "); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if policy.get("OriginOverride").text() != "true" || policy.get("AccessControlAllowCredentials").text() != "false" {
+		t.Error("the policy must override the origin's headers, and allow no credentials")
+	}
+	code := file.get("Resources", "ForPreflight", "Properties", "FunctionCode").text()
+	for name, value := range map[string]string{"origin": "*", "methods": "GET, HEAD", "headers": cors.RequestHeaders} {
+		if want := "'access-control-allow-" + name + "': { value: '" + value + "' }"; !strings.Contains(code, want) {
+			t.Errorf("ForPreflight lacks %s", want)
+		}
+	}
+	config := file.get("Resources", "Distribution", "Properties", "DistributionConfig")
+	behaviours := append(config.get("CacheBehaviors").list(), config.get("DefaultCacheBehavior"))
+	if len(behaviours) != 2 {
+		t.Errorf("%d behaviours found, want 2", len(behaviours))
+	}
+	for _, b := range behaviours {
+		function := strings.Join(b.get("FunctionAssociations").scalars(), " ")
+		if b.get("ResponseHeadersPolicyId").text() != "Headers" || !slices.Contains(b.get("AllowedMethods").scalars(), "OPTIONS") ||
+			function != "EventType viewer-request FunctionARN ForPreflight.FunctionARN" {
+			t.Errorf("the behaviour %q of infra/cdn.yaml is not for web clients on other hosts", b.get("PathPattern").text())
 		}
 	}
 }

@@ -6,6 +6,7 @@
 //   - Objects that the bucket lacks come from the media function. Originals always do.
 //   - Responses with status 200 are cached for a year, whatever their headers say; others are not cached.
 //   - Concurrent misses of one object become one request.
+//   - Web clients of any origin may read the responses. Preflight requests are answered here, also without a signature.
 package cdn
 
 import (
@@ -14,6 +15,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/longbox/longbox/shared/platform/cors"
 )
 
 // Config sets where the edge listens and its upstreams. Addresses are host:port, for plain HTTP.
@@ -51,8 +54,12 @@ func (c Config) Write() ([]string, error) {
 func (c Config) text() string {
 	dir := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Dir) // nginx's escapes inside quotes
 	return strings.NewReplacer("{dir}", dir, "{port}", fmt.Sprint(c.Port), "{verify}", c.Verify, "{bucket}", c.Bucket,
-		"{media}", c.Media, "{secret}", c.Secret, "{prefix}", c.Prefix).Replace(config)
+		"{media}", c.Media, "{secret}", c.Secret, "{prefix}", c.Prefix,
+		"{headers}", cors.RequestHeaders, "{expose}", Expose).Replace(config)
 }
+
+// Expose names the response headers that web clients of any origin may read, as in infra/cdn.yaml.
+const Expose = "ETag, Accept-Ranges, Content-Range"
 
 // X-Cache (cache status) and X-Origin (which upstream answered) are for tests. The log has no query, because queries
 // contain signatures.
@@ -72,6 +79,9 @@ http {
   proxy_cache_path "{dir}/cache" levels=2 keys_zone=pictures:10m inactive=365d max_size=10g use_temp_path=off;
   map $request_uri $path { ~^(?<before>[^?]*) $before; }
   map $upstream_http_x_cdn_origin $from { default $upstream_http_x_cdn_origin; "" media; }
+  map $request_method $methods { OPTIONS "GET, HEAD"; }
+  map $request_method $headers { OPTIONS "{headers}"; }
+  map $request_method $age { OPTIONS 600; }
   upstream verify { server {verify}; keepalive 32; }
   upstream bucket { server {bucket}; keepalive 32; }
   upstream media { server {media}; keepalive 32; }
@@ -81,6 +91,7 @@ http {
   server {
     listen 127.0.0.1:{port};
     auth_request /_verify;
+    if ($request_method = OPTIONS) { return 204; }
     if ($request_method !~ ^(GET|HEAD)$) { return 403; }
 
     # No header of the client goes to an origin: what is not in the key must not change what is kept under it.
@@ -97,6 +108,11 @@ http {
     add_header X-Cache $upstream_cache_status always;
     add_header X-Origin $from always;
     add_header Referrer-Policy no-referrer always;
+    add_header Access-Control-Allow-Origin * always;
+    add_header Access-Control-Expose-Headers "{expose}" always;
+    add_header Access-Control-Allow-Methods $methods always; # without a value, there is no header
+    add_header Access-Control-Allow-Headers $headers always;
+    add_header Access-Control-Max-Age $age always;
 
     location / {
       proxy_set_header Connection "";

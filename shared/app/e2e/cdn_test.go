@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -238,6 +239,33 @@ func TestAddressOfAllPages(t *testing.T) {
 	got := d.fetch(t, boss, "GET", fill(a.Resized, "{pageNumber}", "2", "{width}", "", "{height}", "150", "{format}", "jpeg")).want(t, 200)
 	if c, err := jpeg.DecodeConfig(bytes.NewReader(got.Body)); err != nil || c.Height > 150 {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Web clients on other hosts may read pictures, whoever answers. A request that was redirected has the origin null, and
+// its preflight request names the headers of the first one.
+func TestWebClientsReadFromTheCDN(t *testing.T) {
+	t.Parallel()
+	s, admin, b := cdnSystem(t)
+	for _, path := range []string{pageURL(b, 1), pageURL(b, 2) + "?height=150", "/api/v1/books/" + b.ID.String() + "/thumbnail"} {
+		to := s.location(t, admin, path)
+		for _, cached := range []bool{false, true} {
+			a := s.edge(t, "GET", to, "Origin", "null").want(t, 200)
+			expose := a.Header.Get("Access-Control-Expose-Headers")
+			if got := a.Header.Values("Access-Control-Allow-Origin"); !slices.Equal(got, []string{"*"}) || !strings.Contains(expose, "Content-Range") ||
+				a.Header.Get("Access-Control-Allow-Credentials") != "" || (a.Header.Get("X-Cache") == "HIT") != cached {
+				t.Errorf("%s from %s: %v", path, a.Header.Get("X-Origin"), a.Header)
+			}
+		}
+		a := s.edge(t, "OPTIONS", to, "Origin", "null", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key").want(t, 204)
+		if got := a.Header.Get("Access-Control-Allow-Headers"); !strings.Contains(got, "X-API-Key, X-Codex-Device-Id, Range") ||
+			a.Header.Get("Access-Control-Allow-Methods") != "GET, HEAD" || a.Header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s, preflight: %v", path, a.Header)
+		}
+	}
+	a := s.edge(t, "GET", "/page/x", "Origin", "https://read.example").want(t, 403)
+	if a.Header.Get("Access-Control-Allow-Origin") != "*" { // otherwise the client cannot tell that its address has expired
+		t.Errorf("without a signature: %v", a.Header)
 	}
 }
 

@@ -6,6 +6,11 @@ import (
 	"slices"
 )
 
+// RequestHeaders are the headers that web clients may send to the api. Requests that are redirected to the CDN still have
+// them, so it allows the same.
+const RequestHeaders = "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-Range, " +
+	"If-None-Match, If-Match, If-Modified-Since, If-Unmodified-Since, Last-Event-ID"
+
 // Policy says which origins may read what. The origin * allows any, without cookies.
 type Policy struct {
 	Origins []string

@@ -306,7 +306,7 @@ func attemptKey(t Tenant, c Credential) string {
 // cors answers preflight requests and lets configured origins read responses, except those of Outside.
 func (a *API) cors(next http.Handler) http.Handler {
 	open := cors.Policy{Origins: a.config.CORSOrigins, Methods: "GET, HEAD, POST, PUT, PATCH, DELETE",
-		Headers: "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-Range, If-None-Match, If-Match, If-Modified-Since, If-Unmodified-Since, Last-Event-ID",
+		Headers: cors.RequestHeaders,
 		Expose:  "Link, ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Content-Disposition, Accept-Ranges, Content-Range, X-Request-Id",
 	}.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
