@@ -62,7 +62,7 @@ case $status in
 none | REVIEW_IN_PROGRESS)
 	rollback=--disable-rollback
 	free=$(aws lambda get-account-settings --query AccountLimit.UnreservedConcurrentExecutions --output text)
-	need=$(($(given WorkerReserved 0) + 100)) # of which Lambda demands 100
+	need=$(($(given WorkerReserved 0) + $(given MediaReserved 0) + $(given RenderReserved 0) + 100)) # of which Lambda demands 100
 	[[ $(given Plugins false) == false ]] || need=$((need + $(given PluginReserved 20)))
 	((free >= need)) || fail "the account may run $free functions at once in $region, but Longbox needs $need: raise the quota \"Concurrent executions\" of AWS Lambda (Service Quotas)"
 	;;

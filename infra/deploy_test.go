@@ -239,12 +239,12 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 		option, refusal          string
 	}{
 		{none, "1000", "", " --disable-rollback ", ""},
-		{none, "114", "", " --disable-rollback ", ""},
-		{none, "113", "", "", "may run 113 functions at once in eu-west-1, but Longbox needs 114"},
-		{none, "133", "Plugins=true", "", "needs 134"},
-		{none, "134", "Plugins=true", " --disable-rollback ", ""},
-		{none, "124", "Plugins=true\nPluginReserved=10", " --disable-rollback ", ""},
-		{none, "10", "Plugins=true\nPlugins=false", "", "needs 114"},
+		{none, "214", "", " --disable-rollback ", ""},
+		{none, "213", "", "", "may run 213 functions at once in eu-west-1, but Longbox needs 214"},
+		{none, "233", "Plugins=true", "", "needs 234"},
+		{none, "234", "Plugins=true", " --disable-rollback ", ""},
+		{none, "224", "Plugins=true\nPluginReserved=10", " --disable-rollback ", ""},
+		{none, "10", "Plugins=true\nPlugins=false", "", "needs 214"},
 		{"REVIEW_IN_PROGRESS", "1000", "", " --disable-rollback ", ""},
 		{"CREATE_FAILED", "0", "", " --disable-rollback ", ""},
 		{"UPDATE_FAILED", "0", "", " --disable-rollback ", ""},
@@ -259,7 +259,7 @@ func TestDeployLooksAtTheStackFirst(t *testing.T) {
 			answer += " >&2; exit 255"
 		}
 		calls, out := deploy(t, map[string]string{
-			"infra/parameters/small": "WorkerReserved=14\n", "my.parameters": c.parameters,
+			"infra/parameters/small": "WorkerReserved=14\nMediaReserved=60\nRenderReserved=40\n", "my.parameters": c.parameters,
 			"bin/aws": "#!/bin/sh\necho \"$*\" >>\"$(dirname \"$0\")/../asked\"\ncase \"$*\" in *StackStatus*) " + answer +
 				" ;; *get-account-settings*) echo " + c.free + " ;; *\"lambda invoke\"*) echo None; echo 0 >dist/start.json ;; esac\n",
 		}, "PARAMETERS=my.parameters")
