@@ -138,8 +138,12 @@ func (s *system) invoke(c worker.Config) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for _, url := range urls {
+		most := 10
+		if url == c.Queue.TaskURL {
+			most = 3
+		}
 		all.Go(func() {
-			if err := mapQueue(ctx, f, c.Queue, url); err != nil && ctx.Err() == nil {
+			if err := mapQueue(ctx, f, c.Queue, url, most); err != nil && ctx.Err() == nil {
 				s.t.Errorf("worker: %v", err)
 			}
 		})
@@ -147,15 +151,15 @@ func (s *system) invoke(c worker.Config) (stop func()) {
 	return func() { cancel(); all.Wait(); f.Close() }
 }
 
-// mapQueue invokes the function with the messages of a queue, at most ten at a time, like Lambda's event source
-// mapping. It deletes the messages that the response does not name as failed.
-func mapQueue(ctx context.Context, f *lambdakit.Function, c queue.Config, url string) error {
+// mapQueue invokes the function with the messages of a queue, like Lambda's event source mapping, whose BatchSize in
+// template.yaml is most. It deletes the messages that the response does not name as failed.
+func mapQueue(ctx context.Context, f *lambdakit.Function, c queue.Config, url string, most int) error {
 	q, err := queue.Open(c, url)
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		messages, err := q.Receive(ctx, 10, 20*time.Second, 30*time.Second)
+		messages, err := q.Receive(ctx, most, 20*time.Second, 30*time.Second)
 		if err != nil {
 			return err
 		}
