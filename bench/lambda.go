@@ -30,7 +30,7 @@ var mediaImage = os.Getenv("MEDIA_IMAGE")
 //
 //	mkdir image; docker export "$(docker create IMAGE)" | tar -x -C image
 func lambda(ctx context.Context, s *system, out *report) error {
-	names := []string{"empty", "api", "media", "worker", "scheduler", "migrate"}
+	names := []string{"empty", "api", "media", "worker", "scheduler", "operator", "migrate"}
 	for _, name := range names {
 		if err := s.build(ctx, name); err != nil {
 			return err
