@@ -147,6 +147,33 @@ func TestRoundsGoOnAfterASilentDatabase(t *testing.T) {
 	testkit.Eventually(t, 30*time.Second, scans(2))
 }
 
+// A library whose scan on start fails once is scanned by the next round, and one that has a scan gets no second one.
+func TestScansOnStartAreRepeatedAfterAnError(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	r.owner("one")
+	r.owner("two")
+	r.exec("create sequence scans")
+	r.exec(`create function refuse() returns trigger language plpgsql security definer as $$
+		begin if nextval('public.scans') = 1 then raise 'no scan'; end if; return new; end $$`)
+	r.exec("create trigger refuse before insert on scan for each row execute function refuse()")
+	r.exec("update library set scan_on_start = true")
+	s := r.scheduler()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { s.Run(ctx) })
+	testkit.Eventually(t, time.Minute, func() bool {
+		var all, libraries int
+		err := r.db.Owner.Pool().QueryRow(ctx, "select count(*), count(distinct library_id) from scan").Scan(&all, &libraries)
+		if err != nil || all != libraries {
+			t.Fatalf("%d scans of %d libraries, %v", all, libraries, err)
+		}
+		return libraries == 2
+	})
+}
+
 // silenced is a database whose connections of before silence stay open and answer no more.
 func silenced(t *testing.T, address string) (silent string, silence func()) {
 	t.Helper()

@@ -56,7 +56,7 @@ func (u *uploads) Abandon(_ context.Context, library uuid.UUID) {
 // folders is a store in which all folders exist but a few.
 type folders struct{ *fixture }
 
-func (folders) Folders(_ context.Context, _, prefix string, _ int) ([]string, []blob.Object, bool, error) {
+func (folders) Folders(_ context.Context, _, prefix, _ string, _ int) ([]string, []blob.Object, bool, error) {
 	if prefix == "missing/" {
 		return nil, nil, false, nil
 	}
