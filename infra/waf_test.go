@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The firewall's low limit is for sign-in, of which a reader needs little. Who is signed in, and refreshes a token, is not
-// counted, and nothing that takes a password is left out.
+// The firewall's low limit is for sign-in, of which a reader needs little. Who is signed in, and refreshes a token, is
+// not counted, and nothing that takes a password is left out.
 func TestFirewallCountsSignIn(t *testing.T) {
 	t.Parallel()
 	statement := read(t, "infra/waf.yaml").resources("AWS::WAFv2::WebACL")["WebAcl"].get("Rules").list()[0].get("Statement", "RateBasedStatement", "ScopeDownStatement")

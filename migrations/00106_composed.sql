@@ -14,6 +14,8 @@ begin
       select g.tenant_id, g.id, first_value(g.id) over (partition by g.tenant_id, lower(normalize(g.name)) order by g.name is nfc normalized desc, g.id) as stays
       from public.%1$I g where (g.tenant_id, lower(normalize(g.name))) in (
         select o.tenant_id, lower(normalize(o.name)) from public.%1$I o where o.name is not nfc normalized)', v_kind);
+    -- Waits for workers that add links to the others.
+    execute format('select from public.%I g where (g.tenant_id, g.id) in (select tenant_id, id from twin) order by g.tenant_id, lower(g.name), g.id for update', v_kind);
     foreach v_of in array array['series', 'book'] loop
       execute format('insert into public.%1$I (tenant_id, %2$I, %3$I) select x.tenant_id, x.%2$I, w.stays from twin w
         join public.%1$I x on x.tenant_id = w.tenant_id and x.%3$I = w.id where w.id <> w.stays on conflict do nothing',
@@ -37,10 +39,11 @@ begin
     else p end;
 end $$;
 -- +goose StatementEnd
+-- Before the series, as a worker locks them.
+update book_metadata set metadata = app.composed(metadata) where metadata::text is not nfc normalized;
 update series set publisher = normalize(publisher), imprint = normalize(imprint), authors = app.composed(authors)
   where publisher is not nfc normalized or imprint is not nfc normalized or authors::text is not nfc normalized;
 update alternate_title set title = normalize(title) where title is not nfc normalized;
-update book_metadata set metadata = app.composed(metadata) where metadata::text is not nfc normalized;
 update sidecar set document = app.composed(document) where document::text is not nfc normalized;
 drop function app.composed;
 

@@ -107,8 +107,8 @@ func New(c Config) (*Scheduler, *app.Base, error) {
 	})
 }
 
-// Run does a round at the start and then one every few seconds until ctx ends. It waits for the database first. Scans on
-// start are requested before each round until every library has one.
+// Run does a round at the start and then one every few seconds until ctx ends. It waits for the database first. Scans
+// on start are requested before each round until every library has one.
 func (s *Scheduler) Run(ctx context.Context) {
 	for err := s.awake(ctx); err != nil; err = s.awake(ctx) {
 		if ctx.Err() != nil {

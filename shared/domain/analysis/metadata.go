@@ -76,8 +76,8 @@ func (m *Metadata) limitNames() {
 	}
 }
 
-// compose brings texts into composed characters (NFC), in which people's are stored and all are compared. Custom metadata
-// stays as the file has it.
+// compose brings texts into composed characters (NFC), in which people's are stored and all are compared. Custom
+// metadata stays as the file has it.
 func (r *Result) compose() {
 	for _, v := range []any{&r.Metadata, r.Titles, r.Genres, r.Tags} {
 		compose(reflect.ValueOf(v))

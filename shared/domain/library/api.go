@@ -42,8 +42,9 @@ type UpdateInput struct {
 
 // Uploads are the uploads to libraries; see package upload.
 type Uploads interface {
-	On() bool                                       // the server accepts uploads
-	Abandon(ctx context.Context, library uuid.UUID) // aborts those that are open
+	On() bool // the server accepts uploads
+	// Abandon aborts those that are open. Without done, another call continues.
+	Abandon(ctx context.Context, library uuid.UUID) (done bool, err error)
 }
 
 // Routes registers the operations on libraries. bump is called after a library was deleted, so that no cached page of
@@ -78,13 +79,13 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries/preview-scan", ID: "previewScan",
 		Summary: "Preview what a scan would find, based on file and folder names only", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *PreviewInput) (*Preview, error) {
-			return preview(ctx, d, in, store, uploads.On())
+			return preview(ctx, d, in, store)
 		})
 	for _, method := range []string{"PUT", "PATCH"} {
 		httpapi.Register(a, httpapi.Op{Method: method, Path: "/api/v1/libraries/{id}", ID: strings.ToLower(method) + "Library",
 			Summary: "Update the given fields of a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 			func(ctx context.Context, in *UpdateInput) (*Library, error) {
-				l, changed, woken, err := edit(ctx, d, in, store, uploads.On())
+				l, changed, woken, err := edit(ctx, d, in, store)
 				if err != nil || !changed {
 					return l, err
 				}
@@ -106,7 +107,7 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 
 // erase deletes a library, and tells what has happened, also where only a part of it is gone.
 func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), added task.Added,
-	bump events.AccessChanged, abandon func(ctx context.Context, library uuid.UUID)) error {
+	bump events.AccessChanged, abandon func(ctx context.Context, library uuid.UUID) (bool, error)) error {
 	if err := awaited(ctx, d, id); err != nil {
 		return err
 	}
@@ -116,12 +117,17 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 	if follow.Again(moved) {
 		added.Tell(ctx, httpapi.TenantOf(ctx).ID)
 	}
+	if err == nil { // no more uploads can begin: the library is inactive
+		var done bool
+		if done, err = abandon(ctx, id); err == nil && !done {
+			err = errTooLarge
+		}
+	}
 	if err != nil { // the library is inactive
 		bump(ctx, httpapi.TenantOf(ctx).ID)
 		tell(ctx, append(happened, events.LibraryUpdated(id))...)
 		return err
 	}
-	abandon(ctx, id) // no more can begin: the library is inactive
 	tasks, found, err := remove(ctx, d, id, removeBooks, end)
 	if !found {
 		tell(ctx, happened...) // what has moved stays there
@@ -175,11 +181,11 @@ func startScan(b *pgx.Batch, library uuid.UUID) error {
 
 // edit changes the library, unless nothing differs. woken reports that the library was reactivated and a scan was
 // queued, which finds what was announced meanwhile.
-func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store, uploads bool) (l *Library, changed, woken bool, err error) {
+func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Store) (l *Library, changed, woken bool, err error) {
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
-		found, err := locate(ctx, d, path, folders, true, uploads)
+		found, err := locate(ctx, d, path, folders, true, false)
 		if err == nil {
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {

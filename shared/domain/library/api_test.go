@@ -49,8 +49,9 @@ type uploads struct {
 
 func (u *uploads) On() bool { return u.on }
 
-func (u *uploads) Abandon(_ context.Context, library uuid.UUID) {
+func (u *uploads) Abandon(_ context.Context, library uuid.UUID) (bool, error) {
 	u.abandoned = append(u.abandoned, library)
+	return true, nil
 }
 
 // folders is a store in which all folders exist but a few.
@@ -354,6 +355,8 @@ func TestFoldersForUploads(t *testing.T) {
 	me := f.User(t, "one", "admin")
 	me.Do("POST", path, `{"name":"A","path":"/books/missing"}`).Want(400)
 	f.uploads.on = true
+	other := me.Do("POST", path, `{"name":"B","path":"/books/there"}`).Want(201).Map()["id"].(string)
+	me.Do("PATCH", path+"/"+other, `{"path":"/books/missing"}`).Want(400) // a slip would hide the books
 	id := me.Do("POST", path, `{"name":"A","path":"/books/missing"}`).Want(201).Map()["id"].(string)
 	me.Do("DELETE", path+"/"+id, nil).Want(204)
 	if len(f.uploads.abandoned) != 1 || f.uploads.abandoned[0].String() != id {

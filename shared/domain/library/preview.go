@@ -70,12 +70,12 @@ type Store interface {
 }
 
 // preview runs the part of a scan that needs only the listing.
-func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store, uploads bool) (*Preview, error) {
+func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Preview, error) {
 	l := blank()
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = cmp.Or(in.Body.SeriesStrategy, l.SeriesStrategy), cmp.Or(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
-	at, err := checked(ctx, d, &l, in.Body.Path, store, uploads)
+	at, err := checked(ctx, d, &l, in.Body.Path, store, false)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (o *Operator) delete(ctx context.Context, i Delete) (any, error) {
 		return nil, err
 	}
 	uploads := func(ctx context.Context, t *row) (bool, error) {
-		return true, upload.Abandon(in(ctx, t), o.System, o.Library, nil)
+		return upload.Abandon(in(ctx, t), o.System, o.Library, nil)
 	}
 	rows := func(ctx context.Context, t *row) (bool, error) { return o.deleteRows(ctx, t, tables) }
 	for _, step := range []func(context.Context, *row) (bool, error){uploads, rows, o.deleteObjects, o.deleteKeys} {

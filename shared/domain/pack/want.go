@@ -55,8 +55,8 @@ func queueWanted(b *pgx.Batch, account, book uuid.UUID, id *uuid.UUID) error {
 		}
 		if err := task.AddFor(b, s, task.Found(`select null::uuid as library_id, null::uuid as series_id, $1::uuid as book_id, '{}'::jsonb as params
 			from (select count(*) as n, coalesce(max(o.priority), 0) < $2 as first from task o
-			  where o.tenant_id = app.tenant() and o.created_by = $3 and o.status in ('pending', 'running') and o.type = $4 and o.book_id <> $1) o
-			where n < $5 and first = $6`, book, soon, account, task.PackBook, maxWanted, first), id); err != nil {
+			  where o.tenant_id = app.tenant() and o.created_by = $3 and o.status in ('pending', 'running') and o.type = '`+task.PackBook+`' and o.book_id <> $1) o
+			where n < $4 and first = $5`, book, soon, account, maxWanted, first), id); err != nil {
 			return err
 		}
 	}

@@ -32,8 +32,9 @@ const (
 	signInTime   = 5 * time.Minute
 	mostSignIns  = 3
 	renewBefore  = 5 * time.Minute
-	renewTime    = 20 * time.Second
-	replaceTime  = 15 * time.Second // for storing the renewed token
+	renewTime    = 12 * time.Second
+	replaceTime  = 12 * time.Second // for storing the renewed token
+	replaceTry   = 4 * time.Second  // for one attempt of it: the connection may be dead without an error
 	replacePause = 200 * time.Millisecond
 	callbackPath = "/api/v1/user/plugins/oauth/callback"
 	signInCookie = "plugin_sign_in_" // and the beginning of the state's digest: several may be pending
@@ -317,16 +318,20 @@ func (r *Runner) replace(ctx context.Context, m *mine, old []byte) (now []byte, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replaceTime)
 	defer cancel()
 	for {
+		try, stop := context.WithTimeout(ctx, replaceTry)
 		stored, err := db.Get[struct {
 			Credentials []byte `db:"credentials"`
-		}](ctx, r.Database, `with changed as (update user_plugin set credentials = $3, updated_at = now() where tenant_id = app.tenant() and id = $1 and credentials = $2 returning credentials)
+		}](try, r.Database, `with changed as (update user_plugin set credentials = $3, updated_at = now() where tenant_id = app.tenant() and id = $1 and credentials = $2 returning credentials)
 			select credentials from changed union all
 			select credentials from user_plugin where tenant_id = app.tenant() and id = $1 and not exists (select from changed)`, m.ID, old, m.Credentials)
+		stop()
 		switch {
 		case err == nil && stored == nil:
 			return nil, nil
 		case err == nil:
 			return stored.Credentials, nil
+		case !fault.Is(err, fault.Unavailable):
+			return nil, err
 		}
 		select {
 		case <-ctx.Done():

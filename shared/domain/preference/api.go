@@ -13,6 +13,12 @@ type KeyInput struct {
 	Key string `path:"key" maxLength:"255" doc:"Dotted key, for example ui.theme"`
 }
 
+// Deleted says whether there was a value to reset.
+type Deleted struct {
+	Deleted bool   `json:"deleted"`
+	Message string `json:"message"`
+}
+
 // Updated is the response to setting several preferences.
 type Updated struct {
 	Updated     int          `json:"updated"`
@@ -71,5 +77,14 @@ func Routes(a *httpapi.API, d *db.DB) {
 		})
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/user/preferences/{key}", ID: "resetPreference",
 		Summary: "Reset a preference of the caller to its default", Tag: "Preferences", Permission: httpapi.SignedIn},
-		func(ctx context.Context, in *KeyInput) (*httpapi.None, error) { return nil, remove(ctx, d, in.Key) })
+		func(ctx context.Context, in *KeyInput) (*Deleted, error) {
+			deleted, err := remove(ctx, d, in.Key)
+			if err != nil {
+				return nil, err
+			}
+			if !deleted {
+				return &Deleted{Message: "The preference was not set"}, nil
+			}
+			return &Deleted{Deleted: true, Message: "The preference is back at its default"}, nil
+		})
 }

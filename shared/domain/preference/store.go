@@ -76,9 +76,9 @@ func set(ctx context.Context, d *db.DB, field string, values map[string]json.Raw
 	return nil, fault.Invalid(field, "would make this user's preferences larger than %d bytes of JSON; delete or shorten some first", maxAll)
 }
 
-func remove(ctx context.Context, d *db.DB, key string) error {
-	_, err := db.Exec(ctx, d, "delete from preference where tenant_id = app.tenant() and account_id = app.account() and key = $1", key)
-	return err
+func remove(ctx context.Context, d *db.DB, key string) (bool, error) {
+	n, err := db.Exec(ctx, d, "delete from preference where tenant_id = app.tenant() and account_id = app.account() and key = $1", key)
+	return n > 0, err
 }
 
 func typed(all []Preference, err error) ([]Preference, error) {

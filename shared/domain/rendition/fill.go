@@ -215,7 +215,7 @@ func (f *Filler) fillPart(ctx context.Context, h task.Held, w filling, part []ow
 		g.Go(func() (err error) {
 			outcomes[i], err = fault.Guarded(func() (outcome, error) { return f.one(shared, tenant, covers[i](), w.force) })()
 			if errors.Is(err, fault.ErrPanic) { // one book must not keep the others from their covers
-				slog.ErrorContext(ctx, "no cover, because making it crashed", "entity", w.entity, "id", part[i].ID, "error", err)
+				slog.ErrorContext(ctx, "no cover, because making it crashed", "entity", w.entity, "entityId", part[i].ID, "error", err)
 				outcomes[i], err = outcome{failed, "Making the cover crashed; the log of the worker has the cause"}, nil
 			}
 			return err

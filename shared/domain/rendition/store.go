@@ -198,8 +198,8 @@ func (m *Maker) sameKeys(ctx context.Context, key string, began time.Time) bool 
 	return same
 }
 
-// countMiss remembers the miss KEYS[1] for ARGV[1] ms. It returns 1 if it was known and ARGV[2] more bytes are within the
-// limit ARGV[3] of KEYS[2], and counts them there.
+// countMiss remembers the miss KEYS[1] for ARGV[1] ms. It returns 1 if it was known and ARGV[2] more bytes are within
+// the limit ARGV[3] of KEYS[2], and counts them there.
 var countMiss = redis.NewScript(`if redis.call('set', KEYS[1], 1, 'nx', 'px', ARGV[1]) then return 0 end
 if tonumber(redis.call('get', KEYS[2]) or '0') + ARGV[2] > tonumber(ARGV[3]) then return 0 end
 if redis.call('incrby', KEYS[2], ARGV[2]) == tonumber(ARGV[2]) then redis.call('pexpire', KEYS[2], ARGV[1]) end

@@ -103,6 +103,7 @@ func addMapping(ctx context.Context, d *db.DB, group uuid.UUID, name string) (*O
 // those that another provider claims: signing in at one that does not know a group must not lift its restrictions.
 // changed counts the changes.
 func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, changed *int64) {
+	b.Queue("select from account where tenant_id = app.tenant() and id = $1 for no key update", account) // who signs in at two providers at once
 	db.Value(b, changed, `with wanted as (
 		  select distinct m.group_id from access_group_oidc_mapping m where m.tenant_id = app.tenant() and m.oidc_group_name = any($2)),
 		withdrawn as (
@@ -113,7 +114,8 @@ func QueueMembership(b *pgx.Batch, account, provider uuid.UUID, in []string, cha
 		  on conflict do nothing),
 		left_ as (
 		  delete from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1 and m.source = '`+fromOIDC+`'
-		  and not exists (select from access_group_claim c where c.tenant_id = app.tenant() and c.account_id = $1 and c.group_id = m.group_id and c.provider_id <> $3)
+		  and not exists (select from access_group_claim c where c.tenant_id = app.tenant() and c.account_id = $1 and c.group_id = m.group_id and c.provider_id <> $3
+		    and exists (select from access_group_oidc_mapping x where x.tenant_id = c.tenant_id and x.group_id = c.group_id))
 		  and m.group_id not in (select group_id from wanted) returning 1),
 		joined as (
 		  insert into access_group_member (tenant_id, group_id, account_id, source, provider_id) select app.tenant(), group_id, $1, '`+fromOIDC+`', $3 from wanted order by group_id

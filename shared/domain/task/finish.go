@@ -39,9 +39,9 @@ func fail(ctx context.Context, system *db.DB, tenant, id uuid.UUID, reason strin
 	return out, nil
 }
 
-// end calls a function, as ended in the clause from, whose first arguments are tenant and task, and reads the tasks that
-// it returns. It reads them in a separate statement, since the function may have waited for others that changed the
-// parent's count. It may lose a deadlock with a transaction that holds a parent and waits for its child.
+// end calls a function, as ended in the clause from, whose first arguments are tenant and task, and reads the tasks
+// that it returns. It reads them in a separate statement, since the function may have waited for others that changed
+// the parent's count. It may lose a deadlock with a transaction that holds a parent and waits for its child.
 func end(ctx context.Context, system *db.DB, from string, tenant, id uuid.UUID, args ...any) ([]state, error) {
 	return db.RetryDeadlock(func() (out []state, err error) {
 		var b pgx.Batch

@@ -93,13 +93,12 @@ func (r *Runner) GiveUp(ctx context.Context, body string, receives int) error {
 		return nil
 	}
 	log := slog.With("tenant", m.Tenant, "task", m.Task)
-	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task t
-		set queued_at = case when was.told then queued_at end,
-		  scheduled_for = case when was.told then scheduled_for else greatest(scheduled_for, now()) end,
-		  last_error = case when was.told then last_error else $2 || coalesce(': ' || last_error, '') end
-		from (select coalesce(starts_with(last_error, $2), false) as told from task where tenant_id = app.tenant() and id = $1) was
+	again, err := db.Exec(db.In(ctx, db.Tenant(m.Tenant)), r.System, `update task
+		set queued_at = case when starts_with(last_error, $2::text) then queued_at end,
+		  scheduled_for = case when starts_with(last_error, $2) then scheduled_for else greatest(scheduled_for, now()) end,
+		  last_error = case when starts_with(last_error, $2) then last_error else $2 || coalesce(': ' || last_error, '') end
 		where tenant_id = app.tenant() and id = $1 and status = 'pending' and attempts < max_attempts
-		  and (not was.told or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task, unstarted)
+		  and (starts_with(last_error, $2) is not true or queued_at is null or scheduled_for > now() - interval '15 minutes')`, m.Task, unstarted)
 	if err != nil {
 		return err
 	}

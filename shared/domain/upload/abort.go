@@ -57,25 +57,27 @@ func abortAll(ctx context.Context, store *blob.Store, all []left) (gone []left) 
 	return gone
 }
 
-// Abandon aborts the open uploads to a library that is about to be deleted. Those that the store does not abort in time
-// are left to the bucket's lifecycle rule.
-func (u *Uploader) Abandon(ctx context.Context, library uuid.UUID) {
-	if err := Abandon(ctx, u.Database, u.Store, &library); err != nil {
-		slog.ErrorContext(ctx, "cannot abort the open uploads to a library that is deleted", "library", library, "error", err)
-	}
+// Abandon aborts the open uploads to a library that is about to be deleted; see the function.
+func (u *Uploader) Abandon(ctx context.Context, library uuid.UUID) (done bool, err error) {
+	return Abandon(ctx, u.Database, u.Store, &library)
 }
 
-// Abandon is the same for one library, or for all of the entered tenant. The rows go with the library.
-func Abandon(ctx context.Context, d *db.DB, store *blob.Store, library *uuid.UUID) error {
+// Abandon aborts the open uploads to one library, or to all of the entered tenant, and deletes their rows. Without
+// done, the time is up and another call continues. Uploads of a store that aborts none are left to its lifecycle rule.
+func Abandon(ctx context.Context, d *db.DB, store *blob.Store, library *uuid.UUID) (done bool, err error) {
 	open, err := db.List[left](ctx, d, `select id, bucket, prefix || key as key, store_id, false as old from upload
 		where tenant_id = app.tenant() and ($1::uuid is null or library_id = $1) and completed_at is null and bucket is not null`, library)
 	if err != nil || len(open) == 0 {
-		return err
+		return err == nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, abandonWithin)
 	defer cancel()
-	abortAll(limited, store, open)
-	return nil
+	gone := abortAll(limited, store, open)
+	if len(gone) == 0 {
+		return true, nil
+	}
+	_, err = db.Exec(ctx, d, "delete from upload where tenant_id = app.tenant() and id = any($1)", ids(gone))
+	return len(gone) == len(open) && err == nil, err
 }
 
 // Forget deletes the expired uploads of every tenant, a limited number per run, after it has aborted those that were

@@ -674,7 +674,9 @@ func TestAbandoned(t *testing.T) {
 		user.Do("POST", at, files(false, object{"path": "a.cbz", "size": 2 << 20}, object{"path": "b.cbz", "size": 2 << 20})).Want(201)
 	}
 	u := &upload.Uploader{Database: r.DB.App, Store: r.store, Config: config}
-	u.Abandon(db.In(t.Context(), db.Tenant(r.One)), r.library)
+	if done, err := u.Abandon(db.In(t.Context(), db.Tenant(r.One)), r.library); !done || err != nil {
+		t.Error(done, err)
+	}
 	if n, err := r.store.AbortStale(t.Context(), "books", time.Now().Add(time.Hour)); err != nil || n != 2 {
 		t.Errorf("the store has %d uploads in parts, want those to the other library: %v", n, err)
 	}

@@ -93,9 +93,13 @@ func (u *Uploader) open(at *place) error {
 		return fault.New(fault.Conflict, "This server accepts no uploads; put the files into %s and scan the library", at.Path)
 	}
 	if !at.Active { // notifications for it are ignored
-		return fault.New(fault.Conflict, "The library is not active; set isActive to true first")
+		return inactive()
 	}
 	return nil
+}
+
+func inactive() error {
+	return fault.New(fault.Conflict, "The library is not active; set isActive to true first")
 }
 
 func (u *Uploader) checkAll(at *place, files []File) ([]checked, error) {

@@ -48,14 +48,20 @@ func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 	}
 	var b pgx.Batch
 	var kept int64
+	var active bool
 	b.Queue("select pg_advisory_xact_lock(hashtextextended('longbox uploads ' || app.tenant(), 0))")
+	db.Value(&b, &active, "select is_active from library where tenant_id = app.tenant() and id = $1 for share", rows[0].LibraryID) // nobody deletes it now
 	db.Affected(&b, &kept, `insert into upload (tenant_id, id, library_id, account_id, key, size, part_size, overwrite, store_id, expires_at, bucket, prefix)
 		select app.tenant(), u.id, $1, app.account(), u.key, u.size, u.part_size, $2, u.store_id, now() + $3, $4, $5
 		from unnest($6::uuid[], $7::text[], $8::bigint[], $9::bigint[], $10::text[]) as u(id, key, size, part_size, store_id)
-		where (select count(*) from upload where tenant_id = app.tenant() and completed_at is null and expires_at > now()) + cardinality($6::uuid[]) <= $11`,
+		where (select count(*) from upload where tenant_id = app.tenant() and completed_at is null and expires_at > now()) + cardinality($6::uuid[]) <= $11
+		  and exists (select from library where tenant_id = app.tenant() and id = $1 and is_active)`,
 		rows[0].LibraryID, rows[0].Overwrite, openFor, rows[0].Bucket, rows[0].Prefix, ids, keys, sizes, partSizes, storeIDs, maxOpen)
 	if err := u.Database.Run(ctx, &b); err != nil {
 		return err
+	}
+	if !active {
+		return inactive()
 	}
 	if kept == 0 {
 		return tooMany(maxOpen)

@@ -74,8 +74,8 @@ func (s *Store) pages(ctx context.Context, bucket, prefix string, at url.Values)
 	}
 }
 
-// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. after is the last
-// entry of the previous listing without the prefix, or "" to begin. It reads at most this many pages of a thousand
+// Folders lists one level below a prefix: the folders (whole prefixes with the slash) and the objects. after is the
+// last entry of the previous listing without the prefix, or "" to begin. It reads at most this many pages of a thousand
 // entries; more reports that there are others.
 func (s *Store) Folders(ctx context.Context, bucket, prefix, after string, pages int) (folders []string, objects []Object, more bool, err error) {
 	at := url.Values{"delimiter": {"/"}}

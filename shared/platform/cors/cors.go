@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// RequestHeaders are the headers that web clients may send to the api. Requests that are redirected to the CDN still have
-// them, so it allows the same.
+// RequestHeaders are the headers that web clients may send to the api. Requests that are redirected to the CDN still
+// have them, so it allows the same.
 const RequestHeaders = "Authorization, Content-Type, Accept, X-API-Key, X-Codex-Device-Id, Range, If-Range, " +
 	"If-None-Match, If-Match, If-Modified-Since, If-Unmodified-Since, Last-Event-ID"
 

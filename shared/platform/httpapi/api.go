@@ -79,6 +79,7 @@ type API struct {
 	refused  ratelimit.Local // see countRefused
 	expected expected
 	ahead    []string // paths of the operations that start ahead
+	byCookie []string // paths of those that accept the session cookie
 	exempt   []string
 	outside  []string        // path prefixes outside the API
 	public   map[string]bool // method and path of public operations

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,8 @@ func (a *API) credentialOf(r *http.Request, prefix string) Credential {
 		return Credential{Bearer: strings.TrimSpace(value)}
 	case strings.EqualFold(scheme, "Basic") && !a.isCrossOrigin(r):
 		mode := r.Header.Get("Sec-Fetch-Mode")
-		if (mode == "no-cors" || mode == "navigate") && !session.Empty() && !isOPDS(r.URL.Path) {
+		if (mode == "no-cors" || mode == "navigate") && !session.Empty() && !isOPDS(r.URL.Path) &&
+			slices.ContainsFunc(a.byCookie, func(p string) bool { return fits(p, r.URL.Path) }) {
 			return session // no script has set the header
 		}
 		user, password, _ := r.BasicAuth()

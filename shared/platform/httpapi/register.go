@@ -299,6 +299,9 @@ func (a *API) declare(op *Op) {
 	if op.StartsAhead {
 		a.ahead = append(a.ahead, op.Path)
 	}
+	if op.Cookie {
+		a.byCookie = append(a.byCookie, op.Path)
+	}
 	if op.Permission == Public {
 		a.public[op.Method+" "+op.Path] = true
 		if strings.Contains(op.Path, "{") {

@@ -125,18 +125,20 @@ func queueRefuted(b *pgx.Batch, found []analyzed, changed *[]enriched) {
 		Count *int      `json:"count"`
 	}
 	var rows []row
-	var read []uuid.UUID
+	var read, was []uuid.UUID
 	for _, a := range found {
 		if a.Result != nil && a.bookRow.Fingerprint != "" { // read before
-			read, rows = append(read, a.ID), append(rows, row{a.ID, a.SeriesID, a.AgeRating, a.Metadata.Count})
+			read, was = append(read, a.ID), append(was, a.SeriesID)
+			rows = append(rows, row{a.ID, a.SeriesID, a.AgeRating, a.Metadata.Count})
 		}
 	}
 	if len(rows) == 0 {
 		return
 	}
+	b.Queue("select from series where tenant_id = app.tenant() and id = any($1) order by id for no key update", was) // what people write now must be seen
 	db.All(b, changed, `with told as materialized (
-		  select u.was as id, max(`+storedAge+`) as age, max(u.age) filter (where u.was = k.series_id) as new_age,
-		    max(`+storedCount+`) as count, max(u.count) filter (where u.was = k.series_id) as new_count
+		  select u.was as id, max(`+storedAge+`) filter (where not 'customMetadataLock' = any(m.locks)) as age, max(u.age) filter (where u.was = k.series_id) as new_age,
+		    max(`+storedCount+`) filter (where not 'countLock' = any(m.locks)) as count, max(u.count) filter (where u.was = k.series_id) as new_count
 		  from jsonb_to_recordset($1) as u(id uuid, was uuid, age integer, count integer)
 		  join book k on k.tenant_id = app.tenant() and k.id = u.id
 		  join book_metadata m on m.tenant_id = app.tenant() and m.book_id = u.id group by 1),
