@@ -21,45 +21,74 @@ type variable struct {
 	required        bool
 }
 
-// oneMachine reports whether a missing setting would mean the behaviour of one machine.
-func oneMachine(t *testing.T, p program, name string) bool {
-	return strings.HasSuffix(name, "_BUCKET") || (name == "TASK_QUEUE_URL" && needs(t, p)["sqs:SendMessage"])
-}
-
 // thisMachine matches defaults that are useless in the cloud.
 var thisMachine = regexp.MustCompile(`127\.0\.0\.1|localhost`)
+
+// off are the settings without which something is off, and which the templates leave out on purpose. If only some
+// functions leave one out, these have their names before it.
+var off = map[string]string{
+	"API_DOCS":                   "off, as the contract says",
+	"AUTH_PREVIOUS_KEYS":         "the operator sets it while a key is replaced",
+	"AWS_REGION":                 "Lambda sets it",
+	"LIBRARY_S3_ENDPOINT":        "AWS",
+	"LIBRARY_S3_PUBLIC_ENDPOINT": "AWS",
+	"MEDIA_S3_ENDPOINT":          "AWS",
+	"SQS_ENDPOINT":               "AWS",
+	"PLUGIN_LAMBDA_ENDPOINT":     "AWS",
+	"S3_PATH_STYLE":              "AWS",
+	"PDF_CACHE_DIR":              "an instance keeps no drawn pages",
+	"PLUGIN_FOLDERS":             "an instance keeps no files of plugins",
+	"PLUGIN_TOKEN":               "PLUGIN_FUNCTION is invoked with IAM",
+	"PLUGIN_URL":                 "PLUGIN_FUNCTION is set instead",
+	"Api OBJECT_QUEUE_URL":       "worker takes its messages",
+	"Media OBJECT_QUEUE_URL":     "worker takes its messages",
+	"Render OBJECT_QUEUE_URL":    "worker takes its messages",
+	"Scheduler OBJECT_QUEUE_URL": "worker takes its messages",
+	"Api TASK_DLQ_URL":           "worker takes its messages",
+	"Media TASK_DLQ_URL":         "worker takes its messages",
+	"Render TASK_DLQ_URL":        "worker takes its messages",
+	"Scheduler TASK_DLQ_URL":     "worker takes its messages",
+}
 
 // Every setting that a program needs is set, and every setting that is set is read.
 func TestEnvironmentIsWhatTheCodeReads(t *testing.T) {
 	t.Parallel()
+	used := map[string]bool{}
 	for _, p := range programs {
-		t.Run(p.String(), func(t *testing.T) {
-			t.Parallel()
-			given := p.environment(t)
-			known := map[string]bool{}
-			for _, v := range p.variables(t) {
-				known[v.name] = true
-				_, ok := given[v.name]
-				switch {
-				case ok:
-				case v.required:
-					t.Errorf("%s must be given to %s: the code ends without it", v.name, p)
-				case thisMachine.MatchString(v.otherwise):
-					t.Errorf("%s must be given to %s: its default %q means this machine", v.name, p, v.otherwise)
-				case oneMachine(t, p, v.name):
-					t.Errorf("%s must be given to %s: its default is for one machine", v.name, p)
-				}
+		given := p.environment(t)
+		known := map[string]bool{}
+		for _, v := range p.variables(t) {
+			known[v.name] = true
+			if _, ok := given[v.name]; ok {
+				continue
 			}
-			if len(known) < 4 {
-				t.Fatalf("only %d settings found in %s: the search is broken", len(known), p.folder)
+			one := p.resource + " " + v.name
+			used[v.name], used[one] = true, true
+			switch {
+			case v.required:
+				t.Errorf("%s must be given to %s: the code ends without it", v.name, p)
+			case thisMachine.MatchString(v.otherwise):
+				t.Errorf("%s must be given to %s: its default %q means this machine", v.name, p, v.otherwise)
+			case strings.HasSuffix(v.name, "_BUCKET"), v.name == "DELIVERY":
+				t.Errorf("%s must be given to %s: its default is for one machine", v.name, p)
+			case (v.otherwise == "" || v.otherwise == "false") && off[v.name] == "" && off[one] == "":
+				t.Errorf("%s must be given to %s, or off in infra/environment_test.go must say why not", v.name, p)
 			}
-			direct := readDirectly(t, p.folder)
-			for name := range given {
-				if !known[name] && !direct[name] {
-					t.Errorf("%s is given to %s, but %s does not read it: remove it there, or read it", name, p, p.folder)
-				}
+		}
+		if len(known) < 4 {
+			t.Fatalf("only %d settings found in %s: the search is broken", len(known), p.folder)
+		}
+		direct := readDirectly(t, p.folder)
+		for name := range given {
+			if !known[name] && !direct[name] {
+				t.Errorf("%s is given to %s, but %s does not read it: remove it there, or read it", name, p, p.folder)
 			}
-		})
+		}
+	}
+	for name := range off {
+		if !used[name] {
+			t.Errorf("off names %s, which no program leaves out: remove it there", name)
+		}
 	}
 }
 
