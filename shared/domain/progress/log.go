@@ -143,7 +143,7 @@ func fold(which string) string {
 	    (array_agg(o.page order by o.n desc) filter (where o.page is not null))[1] as page,
 	    (array_agg(o.percentage order by o.n desc) filter (where o.percentage is not null))[1] as percentage,
 	    min(o.ended_at) filter (where o.kind = 'completed') as first_completed_at,
-    max(o.n) filter (where o.locator is not null) as located,
+	    max(o.n) filter (where o.locator is not null) as located,
 	    min(o.ended_at) filter (where o.kind = 'completed' and o.n > coalesce(o.reopened, 0)) as completed_at
 	  from told o where o.kind <> 'reset' group by o.tenant_id, o.book_id, o.page_count, o.analyzed, o.pass, o.last_pass)`,
 		// Deletes the locators beyond maxLocators, except the last one of the last pass.

@@ -465,7 +465,7 @@ func TestFirstCompletionsAreForgotten(t *testing.T) {
 		select $1, $2, gen_random_uuid(), $3, n + 1, kind, 'd', at, at from generate_series(1, 1200) n
 		cross join lateral (values ('reset', 0), ('completed', 1)) as k(kind, later)
 		cross join lateral (select '2024-06-01Z'::timestamptz + (2 * n + later) * interval '1 minute' as at) t`, s.One, r.who.ID, r.book)
-	const minute = 2*200 + 3 // of the completion of pass 201, after the start
+	const minute = 2*200 + 3 // of the completion of pass 202, after the start
 	want := time.Date(2024, 6, 1, 0, minute, 0, 0, time.UTC)
 	for i, write := range []func(){
 		func() { r.who.Do("PUT", "/api/v1/books/"+r.book.String()+"/progress", `{"currentPage":4}`).Want(200) },
