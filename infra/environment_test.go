@@ -24,9 +24,9 @@ type variable struct {
 // thisMachine matches defaults that are useless in the cloud.
 var thisMachine = regexp.MustCompile(`127\.0\.0\.1|localhost`)
 
-// off are the settings without which something is off, and which the templates leave out on purpose. If only some
-// functions leave one out, these have their names before it.
-var off = map[string]string{
+// leftOut says why the templates leave out settings whose default is empty or false. If only some functions leave one
+// out, these have their names before it.
+var leftOut = map[string]string{
 	"API_DOCS":                   "off, as the contract says",
 	"AUTH_PREVIOUS_KEYS":         "the operator sets it while a key is replaced",
 	"AWS_REGION":                 "Lambda sets it",
@@ -71,8 +71,8 @@ func TestEnvironmentIsWhatTheCodeReads(t *testing.T) {
 				t.Errorf("%s must be given to %s: its default %q means this machine", v.name, p, v.otherwise)
 			case strings.HasSuffix(v.name, "_BUCKET"), v.name == "DELIVERY":
 				t.Errorf("%s must be given to %s: its default is for one machine", v.name, p)
-			case (v.otherwise == "" || v.otherwise == "false") && off[v.name] == "" && off[one] == "":
-				t.Errorf("%s must be given to %s, or off in infra/environment_test.go must say why not", v.name, p)
+			case (v.otherwise == "" || v.otherwise == "false") && leftOut[v.name] == "" && leftOut[one] == "":
+				t.Errorf("%s must be given to %s; or add it to leftOut in infra/environment_test.go, with the reason", v.name, p)
 			}
 		}
 		if len(known) < 4 {
@@ -85,9 +85,9 @@ func TestEnvironmentIsWhatTheCodeReads(t *testing.T) {
 			}
 		}
 	}
-	for name := range off {
+	for name := range leftOut {
 		if !used[name] {
-			t.Errorf("off names %s, which no program leaves out: remove it there", name)
+			t.Errorf("leftOut names %s, which no program leaves out: remove it there", name)
 		}
 	}
 }

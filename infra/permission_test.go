@@ -44,10 +44,9 @@ var sqsAction = map[string]string{
 // Functions that send requests to the queue, with the action as a constant.
 const (
 	queueDo   = "(*" + module + "/shared/platform/queue.client).do"
-	queueEach = "(*" + module + "/shared/platform/queue.Queue).each"
+	queueType = "(*" + module + "/shared/platform/queue.Queue)."
+	queueEach = queueType + "each"
 )
-
-const queueType = "(*" + module + "/shared/platform/queue.Queue)."
 
 // queues says which queues a *queue.Queue may be, by their parameters of infra/role.yaml. The key is the package and the
 // expression before the dot.

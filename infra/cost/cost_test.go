@@ -47,7 +47,7 @@ func TestArithmetic(t *testing.T) {
 	warm := m.warm()
 	// Each 10,000 addresses: a processor's 4 ms, Postgres 2, Redis 1, a hundredth of a cold start 2.
 	near(t, "Lambda of warm pages", warm.of("Lambda"), 1e4*0.20/1e6+1e4*0.009*0.5*0.00001)
-	near(t, "all of warm pages", warm.of("CDN"), 1.01*1.7)
+	near(t, "CDN of warm pages", warm.of("CDN"), 1.01*1.7)
 	// 202 ms of waiting shared by ten is 20.2 a book, more than the processor's 20 (two GB are a whole processor).
 	scan := m.scan()
 	near(t, "Lambda of a scan", scan.of("Lambda"), 1e5*0.0202*2*0.00001+2000*0.2/1e6)

@@ -70,18 +70,15 @@ func (m *model) coldRender() (c cost) {
 
 // redirected is the cost of a million pages that the CDN has cached. Each is requested from the function first, which
 // redirects to the CDN.
-func (m *model) redirected() (c cost) {
-	u, size := m.measured("original"), m.number("MediaMemory")
-	u.Gets, u.Bytes = 0, 0 // the object is not read
-	c.invoke(m, million, m.milliseconds(u, size, false), size)
-	c.cdn(m, 2*million)
-	return c
-}
+func (m *model) redirected() cost { return m.addressed(million) }
 
 // warm is the cost of a million pages that the CDN has cached, requested at URLs that were issued for a whole book at
 // once. None of them reaches a function or the bucket: media is only asked for the URLs.
-func (m *model) warm() (c cost) {
-	u, size, asked := m.measured("original"), m.number("MediaMemory"), million/m.assumed("pagesPerAddress")
+func (m *model) warm() cost { return m.addressed(million / m.assumed("pagesPerAddress")) }
+
+// addressed is the cost of a million pages that the CDN has cached, if media is asked this often for their URLs.
+func (m *model) addressed(asked float64) (c cost) {
+	u, size := m.measured("original"), m.number("MediaMemory")
 	u.Gets, u.Bytes = 0, 0 // the object is not read
 	c.invoke(m, asked, m.milliseconds(u, size, false), size)
 	c.cdn(m, million+asked)

@@ -27,7 +27,7 @@ func withRoom(err error, dir string, free func(dir string) (room, error)) error 
 	unknown := e != nil
 	switch {
 	case errors.Is(err, syscall.ENOSPC) && !unknown && left.files < few:
-		return fmt.Errorf("the disk of DATA_DIR %s has room for only %d more files, whatever their size (no inodes are left, see df -i): "+
+		return fmt.Errorf("the disk of DATA_DIR %s has room for only %d more files (inodes, see df -i): "+
 			"delete files on it and start again (%w)", dir, left.files, err)
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("the disk of DATA_DIR %s is full: free space on it and start again (%w)", dir, err)

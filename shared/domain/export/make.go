@@ -262,7 +262,7 @@ func noRoom(most int64) error {
 }
 
 func noShare(most int64) error {
-	return fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file: your exports together may take %d bytes, half of what all users' may take. "+
+	return fault.Wrap(errNoRoom, fault.Conflict, "There is no room for the file: your exports together may take %d bytes, half of what all exports may take. "+
 		"Export less, or delete some", share(most))
 }
 

@@ -28,7 +28,7 @@ type due struct {
 	Again     bool      `db:"again"` // a clean-up was added long ago, and files of deleted exports may still be there
 }
 
-// retryAfter is when a clean-up whose task may have failed is added again.
+// retryAfter is how long after a clean-up was added another one is, if its task may have failed.
 const retryAfter = 15 * time.Minute
 
 // never is the due time of a disabled schedule.

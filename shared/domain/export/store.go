@@ -106,10 +106,10 @@ func (r *room) refusal(libraries int) error {
 	case r.Used >= r.MaxUsed:
 		return fault.New(fault.Conflict, "There is no room for another export: all exports together take %d bytes. Wait until some expire, or delete some", r.Used)
 	case r.Own >= share(r.MaxUsed) && r.Expired:
-		return fault.New(fault.Conflict, "Your exports take %d bytes, and those of one user may take %d: half of what all may take. "+
+		return fault.New(fault.Conflict, "Your exports take %d bytes, and those of one user may take %d: half of what all exports may take. "+
 			"Some have expired and are deleted within a few minutes; try again then", r.Own, share(r.MaxUsed))
 	case r.Own >= share(r.MaxUsed):
-		return fault.New(fault.Conflict, "Your exports take %d bytes, and those of one user may take %d: half of what all may take. Delete some", r.Own, share(r.MaxUsed))
+		return fault.New(fault.Conflict, "Your exports take %d bytes, and those of one user may take %d: half of what all exports may take. Delete some", r.Own, share(r.MaxUsed))
 	}
 	return fault.New(fault.Conflict, "Exports, libraries or limits changed at the same moment, so no export was created; try again")
 }

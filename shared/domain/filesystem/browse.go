@@ -96,9 +96,8 @@ func last(folders []string, objects []blob.Object) (key string) {
 	return key
 }
 
-// Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A path s3://… is a prefix,
-// which exists once an object is below it: that may be an upload to the library. Where the server accepts uploads, so
-// is every path.
+// Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A path s3://…, and with
+// uploads every path, may be empty: its first object may be an upload to the library.
 func (at Place) Exists(ctx context.Context, store Store, uploads bool) error {
 	if at.top || uploads || strings.HasPrefix(at.Path, scheme) {
 		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, "", 1)

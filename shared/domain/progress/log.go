@@ -12,7 +12,8 @@ import (
 const maxSessions = 5000
 
 // maxLocators is how many sessions per user and book keep their locator, newest first, besides the last locator of the
-// last pass. Only that one is read, or the one of a session that takes its place when others are sent later.
+// last pass. Only that one is read; the others are kept because sessions that are sent later may make one of them the
+// last.
 const maxLocators = 20
 
 // maxCompletions is how many completions are kept per user and book, newest first; the history shows fewer.

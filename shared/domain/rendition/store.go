@@ -30,7 +30,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/turn"
 )
 
-// admission is how long the first miss of a page is remembered, and for which storedOf… hold.
+// admission is how long the first miss of a page is remembered, and the time for which storedOfAccount and storedOfCDN
+// are limits.
 const admission = 24 * time.Hour
 
 // How many bytes of page renditions are stored for one account, and for all requests of a tenant without an account: a

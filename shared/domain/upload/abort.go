@@ -29,8 +29,8 @@ const (
 	tryFor       = 7 * 24 * time.Hour
 )
 
-// abortAll aborts uploads, several at once, and returns those of which the store has nothing any more. Others that are
-// refused, or come after ctx has ended, are logged once.
+// abortAll aborts uploads, several at once, and returns those of which the store has nothing any more. One line of the
+// log tells of the others: refused, or not reached before ctx ended.
 func abortAll(ctx context.Context, store *blob.Store, all []left) (gone []left) {
 	failed := make([]error, len(all))
 	var g errgroup.Group

@@ -3,7 +3,6 @@ package upload
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,14 +72,13 @@ func (u *Uploader) keep(ctx context.Context, rows []*row) error {
 func (u *Uploader) undo(ctx context.Context, rows []*row) {
 	ctx, cancel := context.WithTimeout(ctx, undoWithin)
 	defer cancel()
+	var begun []left
 	for _, r := range rows {
-		if r.StoreID == "" {
-			continue
-		}
-		if err := u.Store.AbortParts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID); err != nil {
-			slog.Warn("cannot abort an upload; the bucket's lifecycle removes it", "library", r.LibraryID, "key", r.Key, "error", err)
+		if r.StoreID != "" {
+			begun = append(begun, left{Bucket: r.Bucket, Key: r.Prefix + r.Key, StoreID: r.StoreID})
 		}
 	}
+	abortAll(ctx, u.Store, begun)
 }
 
 // find returns an unexpired upload; completed includes completed ones.

@@ -16,7 +16,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-func TestNothingIsLargerThanAskedFor(t *testing.T) {
+func TestLadderRoundsDownFromItsFirstStep(t *testing.T) {
 	t.Parallel()
 	for n := 1; n < 4000; n++ {
 		if got := Ladder(n); got > max(n, 16) || got < min(n, 3000)/2 || Ladder(got) != got {
