@@ -101,7 +101,7 @@ func routes(a *httpapi.API, base *app.Base, tokens *auth.Tokens, sender mail.Sen
 	metric.Routes(a, d)
 	task.Routes(a, d, base.Publish, base.Added)
 	uploads := &upload.Uploader{Database: d, Store: base.Library, Config: c.Uploads}
-	library.Routes(a, d, base.Publish, base.Library, base.Added, base.Bump, uploads)
+	library.Routes(a, d, base.Publish, base.Library, base.Added, base.Bump, uploads.Abandon)
 	scan.Routes(a, d, base.Publish, base.Added)
 	uploads.Routes(a)
 	series.Routes(a, d, base.Publish, base.Added)

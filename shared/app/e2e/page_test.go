@@ -89,7 +89,7 @@ func TestBehindPgbouncer(t *testing.T) {
 	// Many concurrent callers, each of whom must see only their own tenant and progress.
 	other := s.User(t, "two", "admin")
 	var wg sync.WaitGroup
-	for i := range 200 {
+	for i := range 90 {
 		wg.Go(func() {
 			client, want := []*testkit.Client{reader, admin, other}[i%3], []int64{10, 0, 0}[i%3]
 			var got list[book]

@@ -96,10 +96,10 @@ func last(folders []string, objects []blob.Object) (key string) {
 	return key
 }
 
-// Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A path s3://…, and with
-// uploads every path, may be empty: its first object may be an upload to the library.
-func (at Place) Exists(ctx context.Context, store Store, uploads bool) error {
-	if at.top || uploads || strings.HasPrefix(at.Path, scheme) {
+// Exists returns nil if a library can use the folder, and an Invalid fault if it is missing. A root, and a path s3://…,
+// may be empty: its first object may be an upload to the library.
+func (at Place) Exists(ctx context.Context, store Store) error {
+	if at.top || strings.HasPrefix(at.Path, scheme) {
 		folders, objects, _, err := store.Folders(ctx, at.Root.Bucket, at.Prefix, "", 1)
 		if err != nil {
 			return Unlisted(err)

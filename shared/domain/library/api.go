@@ -40,16 +40,13 @@ type UpdateInput struct {
 	}
 }
 
-// Uploads are the uploads to libraries; see package upload.
-type Uploads interface {
-	On() bool // the server accepts uploads
-	// Abandon aborts those that are open. Without done, another call continues.
-	Abandon(ctx context.Context, library uuid.UUID) (done bool, err error)
-}
+// Abandon aborts the open uploads to a library that is about to be deleted; see package upload. Without done, another
+// call continues.
+type Abandon func(ctx context.Context, library uuid.UUID) (done bool, err error)
 
 // Routes registers the operations on libraries. bump is called after a library was deleted, so that no cached page of
 // it is served.
-func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added task.Added, bump events.AccessChanged, uploads Uploads) {
+func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added task.Added, bump events.AccessChanged, abandon Abandon) {
 	tell := func(ctx context.Context, e ...events.Event) { publish(ctx, httpapi.TenantOf(ctx).ID, e...) }
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/libraries", ID: "listLibraries",
 		Summary: "List libraries by name", Tag: "Libraries", Permission: auth.LibrariesRead}.Ahead(),
@@ -66,7 +63,7 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "POST", Path: "/api/v1/libraries", ID: "createLibrary", Status: 201,
 		Summary: "Create a library", Tag: "Libraries", Permission: auth.LibrariesWrite, SeesAll: true},
 		func(ctx context.Context, in *CreateInput) (*Library, error) {
-			l, err := add(ctx, d, in, store, uploads.On())
+			l, err := add(ctx, d, in, store)
 			if err != nil {
 				return nil, err
 			}
@@ -101,13 +98,13 @@ func Routes(a *httpapi.API, d *db.DB, publish events.Publish, store Store, added
 	httpapi.Register(a, httpapi.Op{Method: "DELETE", Path: "/api/v1/libraries/{id}", ID: "deleteLibrary",
 		Summary: "Delete a library with its series, books and progress; its files stay, and so do books whose files are now in another library", Tag: "Libraries", Permission: auth.LibrariesDelete, SeesAll: true},
 		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
-			return nil, erase(ctx, d, in.ID, tell, added, bump, uploads.Abandon)
+			return nil, erase(ctx, d, in.ID, tell, added, bump, abandon)
 		})
 }
 
 // erase deletes a library, and tells what has happened, also where only a part of it is gone.
 func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Context, ...events.Event), added task.Added,
-	bump events.AccessChanged, abandon func(ctx context.Context, library uuid.UUID) (bool, error)) error {
+	bump events.AccessChanged, abandon Abandon) error {
 	if err := awaited(ctx, d, id); err != nil {
 		return err
 	}
@@ -149,11 +146,11 @@ func erase(ctx context.Context, d *db.DB, id uuid.UUID, tell func(context.Contex
 	return err
 }
 
-func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store, uploads bool) (*Library, error) {
+func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Store) (*Library, error) {
 	l := blank()
 	l.Name = in.Body.Name
 	in.Body.Settings.apply(&l)
-	at, err := checked(ctx, d, &l, in.Body.Path, folders, uploads)
+	at, err := checked(ctx, d, &l, in.Body.Path, folders)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +182,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 	var at *filesystem.Place
 	if in.Body.Path.Set {
 		path := in.Body.Path.Or("")
-		found, err := locate(ctx, d, path, folders, true, false)
+		found, err := locate(ctx, d, path, folders, true)
 		if err == nil {
 			at = &found
 		} else if stays, failed := lies(ctx, d, in.ID, path); failed != nil {
@@ -223,9 +220,9 @@ func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, e
 
 // checked validates a library and returns its place. It reads the tenant's roots even if the input is invalid: a caller
 // without the permission learns nothing about the input.
-func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store, uploads bool) (filesystem.Place, error) {
+func checked(ctx context.Context, d *db.DB, l *Library, path string, folders filesystem.Store) (filesystem.Place, error) {
 	bad := append(check(l), strategy.Unknown(l.strategies())...)
-	at, err := locate(ctx, d, path, folders, len(bad) == 0, uploads)
+	at, err := locate(ctx, d, path, folders, len(bad) == 0)
 	if err == nil {
 		err = fault.InvalidFields(bad)
 	}
@@ -233,14 +230,14 @@ func checked(ctx context.Context, d *db.DB, l *Library, path string, folders fil
 }
 
 // locate finds the place of a path; look also checks that the folder exists, see [filesystem.Place.Exists].
-func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look, uploads bool) (filesystem.Place, error) {
+func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (filesystem.Place, error) {
 	all, err := roots(ctx, d)
 	if err != nil {
 		return filesystem.Place{}, err
 	}
 	at, err := filesystem.Locate(all, path)
 	if err == nil && look {
-		err = at.Exists(ctx, folders, uploads)
+		err = at.Exists(ctx, folders)
 	}
 	return at, err
 }

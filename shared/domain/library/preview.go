@@ -75,7 +75,7 @@ func preview(ctx context.Context, d *db.DB, in *PreviewInput, store Store) (*Pre
 	l.Name, l.SeriesConfig, l.BookConfig = "preview", in.Body.SeriesConfig, in.Body.BookConfig
 	l.SeriesStrategy, l.BookStrategy = cmp.Or(in.Body.SeriesStrategy, l.SeriesStrategy), cmp.Or(in.Body.BookStrategy, l.BookStrategy)
 	l.AllowedFormats, l.ExcludedPatterns, l.TitlePreprocessingRules = in.Body.AllowedFormats, &in.Body.ExcludedPatterns, in.Body.TitlePreprocessingRules
-	at, err := checked(ctx, d, &l, in.Body.Path, store, false)
+	at, err := checked(ctx, d, &l, in.Body.Path, store)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func newRig(t *testing.T) *rig {
 		sharing.Routes(a, d, publish, bump)
 		series.Routes(a, d, nil, nil)
 		book.Routes(a, d, nil, nil)
-		library.Routes(a, d, publish, nil, nil, bump, &upload.Uploader{Database: d})
+		library.Routes(a, d, publish, nil, nil, bump, (&upload.Uploader{Database: d}).Abandon)
 		account.Routes(a, d, testkit.Tokens(t), bump, nil, "")
 	})
 	return r

@@ -46,7 +46,7 @@ func newRig(t *testing.T, c upload.Config) *rig {
 	r.Server = testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
 		u := &upload.Uploader{Database: d, Store: r.store, Config: c}
 		u.Routes(a)
-		library.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, r.store, nil, func(context.Context, uuid.UUID) {}, u)
+		library.Routes(a, d, func(context.Context, uuid.UUID, ...events.Event) {}, r.store, nil, func(context.Context, uuid.UUID) {}, u.Abandon)
 	})
 	r.library = r.add(r.One, "s3://books/lib", "lib/")
 	r.base = "/api/v1/libraries/" + r.library.String() + "/uploads"
@@ -643,19 +643,18 @@ func TestExpiredUploadsAreAborted(t *testing.T) {
 	forget("completed", "open.cbz")
 }
 
-// A library of a folder that does not exist yet takes an upload, which makes the folder. What is still being uploaded
-// when the library is deleted is aborted.
-func TestUploadMakesTheFolder(t *testing.T) {
+// A library of a root takes an upload. What is still being uploaded when the library is deleted is aborted.
+func TestUploadToARoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config)
 	r.exec("insert into library_root (tenant_id, path, bucket, prefix) values ($1, '/library', 'books', 'shelf/')", r.One)
 	admin := r.User(t, "one", "admin")
-	made := admin.Do("POST", "/api/v1/libraries", object{"name": "Comics", "path": "/library/comics"}).Want(201).Map()
+	made := admin.Do("POST", "/api/v1/libraries", object{"name": "Comics", "path": "/library"}).Want(201).Map()
 	at := "/api/v1/libraries/" + made["id"].(string)
 	data := testkit.Comic(t, 1, 2, "")
 	var got upload.Begun
 	admin.Do("POST", at+"/uploads", files(false, object{"path": "S/1.cbz", "size": len(data)}, object{"path": "S/2.cbz", "size": 2 << 20})).Want(201).JSON(&got)
-	if status, answer := r.put(*got.Files[0].URL, got.Files[0].Headers, data, nil); status != 200 || !bytes.Equal(r.content("shelf/comics/S/1.cbz"), data) {
+	if status, answer := r.put(*got.Files[0].URL, got.Files[0].Headers, data, nil); status != 200 || !bytes.Equal(r.content("shelf/S/1.cbz"), data) {
 		t.Errorf("%d %s", status, answer)
 	}
 	admin.Do("DELETE", at, nil).Want(204)
