@@ -48,8 +48,8 @@ const (
 	queueEach = queueType + "each"
 )
 
-// queues says which queues a *queue.Queue may be, by their parameters of infra/role.yaml. The key is the package and the
-// expression before the dot.
+// queues says which queues a *queue.Queue may be, by their parameters of infra/role.yaml. The key is the package and
+// the expression before the dot.
 var queues = map[string][]string{
 	"shared/domain/task: Queue": {"TaskQueueArn"},
 	"shared/app/worker: q":      {"TaskQueueArn", "TaskFailuresArn", "ObjectQueueArn"},
