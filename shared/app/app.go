@@ -119,11 +119,7 @@ func NewBase(c Config) (*Base, error) {
 	}
 	var tasks *task.Dispatcher
 	if c.Queue.TaskURL != "" {
-		q, err := queue.Open(c.Queue, c.Queue.TaskURL)
-		if err != nil {
-			return nil, fmt.Errorf("TASK_QUEUE_URL: %w", err)
-		}
-		tasks = &task.Dispatcher{Queue: q, Window: c.Queue.Window, Resend: c.Queue.Resend}
+		tasks = &task.Dispatcher{Queue: queue.Open(c.Queue, c.Queue.TaskURL), Window: c.Queue.Window, Resend: c.Queue.Resend}
 	}
 	database, err := db.Open(c.Database)
 	if err != nil {

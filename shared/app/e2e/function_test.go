@@ -154,10 +154,7 @@ func (s *system) invoke(c worker.Config) (stop func()) {
 // mapQueue invokes the function with the messages of a queue, like Lambda's event source mapping, whose BatchSize in
 // template.yaml is most. It deletes the messages that the response does not name as failed.
 func mapQueue(ctx context.Context, f *lambdakit.Function, c queue.Config, url string, most int) error {
-	q, err := queue.Open(c, url)
-	if err != nil {
-		return err
-	}
+	q := queue.Open(c, url)
 	for ctx.Err() == nil {
 		messages, err := q.Receive(ctx, most, 20*time.Second, 30*time.Second)
 		if err != nil {

@@ -213,11 +213,7 @@ func sqsEvent(t *testing.T, q *queue.Queue, name string, n int) (json.RawMessage
 
 func (r *rig) queue(url string) *queue.Queue {
 	r.t.Helper()
-	q, err := queue.Open(r.config.Queue, url)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return q
+	return queue.Open(r.config.Queue, url)
 }
 
 // again are the messages that the answer of an invocation names.

@@ -100,10 +100,8 @@ func wire(base *app.Base, c Config) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{margin: c.Margin, parallel: c.Parallel}
-	if err := w.open(c.Queue); err != nil {
-		return nil, err
-	}
+	w := &Worker{margin: c.Margin, parallel: c.Parallel, tasks: queue.Open(c.Queue, c.Queue.TaskURL),
+		dead: queue.Open(c.Queue, c.Queue.DeadURL), objects: queue.Open(c.Queue, c.Queue.ObjectURL)}
 	added := base.Tasks.To(system)
 	covers := &rendition.Maker{Database: base.Database, Content: c.Reader(base.Library), Media: base.Media, Bucket: base.Bucket, Renderer: imaging.New(c.Images)}
 	s := &scanner.Scanner{Database: base.Database, Library: base.Library, Publish: base.Publish, Parallel: c.Parallel, Timeout: c.Timeout, Content: covers.Content,
@@ -169,21 +167,4 @@ func handlers(base *app.Base, c Config, s *scanner.Scanner, covers *rendition.Ma
 		task.TrackSeries:       tracker.Track,
 		task.BackfillTracking:  tracker.Backfill,
 	}
-}
-
-// open opens the configured queues.
-func (w *Worker) open(c queue.Config) error {
-	for _, q := range []struct {
-		name, url string
-		to        **queue.Queue
-	}{{"TASK_QUEUE_URL", c.TaskURL, &w.tasks}, {"TASK_DLQ_URL", c.DeadURL, &w.dead}, {"OBJECT_QUEUE_URL", c.ObjectURL, &w.objects}} {
-		if q.url == "" {
-			continue
-		}
-		var err error
-		if *q.to, err = queue.Open(c, q.url); err != nil {
-			return fmt.Errorf("%s: %w", q.name, err)
-		}
-	}
-	return nil
 }

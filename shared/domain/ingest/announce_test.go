@@ -44,10 +44,7 @@ type store struct {
 // depends.
 func TestAnnouncements(t *testing.T) {
 	a := testkit.StartAnnouncer(t, "events-"+uuid.NewString()[:8])
-	q, err := queue.Open(a.Queue, a.Queue.ObjectURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := queue.Open(a.Queue, a.Queue.ObjectURL)
 	run := func(name string, test func(x *store)) {
 		t.Run(name, func(t *testing.T) { test(&store{t, a, q}) })
 	}

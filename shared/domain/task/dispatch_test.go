@@ -31,8 +31,7 @@ func TestMain(m *testing.M) {
 
 func dispatcher(t *testing.T, s *sqs.Server, window int, resend time.Duration) *Dispatcher {
 	t.Helper()
-	q, err := queue.Open(queue.Config{Region: "us-east-1"}, s.Queue("tasks", time.Minute, "", 0))
-	must(t, err)
+	q := queue.Open(queue.Config{Region: "us-east-1"}, s.Queue("tasks", time.Minute, "", 0))
 	return &Dispatcher{Queue: q, Window: window, Resend: resend}
 }
 

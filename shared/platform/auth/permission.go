@@ -10,7 +10,7 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// Permissions, as written in responses. ParsePermission also accepts `libraries:read` and `libraries-read`.
+// Permissions, as written in responses. CheckPermissions also accepts `libraries:read` and `libraries-read`.
 const (
 	LibrariesRead     = "LibrariesRead"
 	LibrariesWrite    = "LibrariesWrite"
@@ -79,28 +79,18 @@ func AllPermissions() []string {
 	return slices.Concat(readerPermissions, maintainerPermissions, adminPermissions)
 }
 
-// ParsePermission accepts `LibrariesRead`, `libraries:read` and `libraries-read` in any case.
-func ParsePermission(s string) (string, bool) {
-	key := strings.NewReplacer(":", "", "-", "", "_", "").Replace(s)
-	all := AllPermissions()
-	i := slices.IndexFunc(all, func(p string) bool { return strings.EqualFold(p, key) })
-	if i < 0 {
-		return "", false
-	}
-	return all[i], true
-}
-
-// CheckPermissions accepts the same spellings and returns each permission once, or what is wrong with the field
-// permissions.
+// CheckPermissions accepts `LibrariesRead`, `libraries:read` and `libraries-read` in any case. It returns each permission
+// once, or what is wrong with the field permissions.
 func CheckPermissions(in []string) ([]string, []fault.Field) {
-	out := []string{}
+	out, all := []string{}, AllPermissions()
+	plain := strings.NewReplacer(":", "", "-", "", "_", "")
 	for _, s := range in {
-		p, ok := ParsePermission(s)
-		if !ok {
+		i := slices.IndexFunc(all, func(p string) bool { return strings.EqualFold(p, plain.Replace(s)) })
+		if i < 0 {
 			return nil, []fault.Field{{Field: "permissions", Message: `there is no permission "` + cut.Brief(s, 64) + `"`}}
 		}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
+		if !slices.Contains(out, all[i]) {
+			out = append(out, all[i])
 		}
 	}
 	return out, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -68,6 +69,13 @@ const awayFor = 300 * time.Millisecond
 // server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
+// A statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it. The connection
+// and its plans stay, unless there is no answer within answerWithin more: RDS Proxy passes no such request on.
+const (
+	cancelAfter  = 50 * time.Millisecond
+	answerWithin = 500 * time.Millisecond
+)
+
 // mostPlans limits the plans that a session keeps. Each takes about 0.1 MB of the server's memory.
 const mostPlans = 128
 
@@ -99,6 +107,9 @@ func Open(c Config) (*DB, error) {
 	pc.ConnConfig.ConnectTimeout = c.Connect
 	pc.PingTimeout = c.Connect / 4 // limit per idle connection; they are pinged one after the other
 	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
+	pc.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, CancelRequestDelay: cancelAfter, DeadlineDelay: answerWithin}
+	}
 	goesOn := pc.ConnConfig.OnPgError
 	pc.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
 		// read_only_sql_transaction also closes the connection: its server became a reader, or the host name still led
@@ -180,7 +191,7 @@ func (d *DB) RunWithin(ctx context.Context, b *pgx.Batch, limit time.Duration) e
 	}
 	// Also after a panic in a callback: a busy connection is then closed, not returned.
 	defer release()
-	return answered(conn.SendBatch(ctx, all).Close())
+	return answered(ctx, conn.SendBatch(ctx, all).Close())
 }
 
 // acquire returns a connection of the pool. It waits for the turn of the scope while others use the connections. For a
@@ -218,7 +229,7 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) err
 		return translate(err)
 	}
 	defer release()
-	return answered(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return answered(ctx, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		scope.Enter(b)
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
@@ -230,7 +241,10 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) err
 
 // answered translates an error of statements that had a connection: if the time is up, Postgres was reachable but
 // overloaded. Without a connection, the same error means that none was available.
-func answered(err error) error {
+func answered(ctx context.Context, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == "57014" && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err) // it ended because of the context, which Postgres cannot say
+	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*fault.Error)) {
 		return tooLong(err)
 	}
@@ -289,9 +303,9 @@ func translate(err error) error {
 		case "40P01", "40001", "55P03": // a deadlock that this transaction lost, or an operator's lock_timeout
 			return meanwhile(err)
 		case "53100":
-			return noRoom(err)
+			return fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; the operator must free space on it").After(30 * time.Second)
 		case "58030":
-			return failingDisk(err)
+			return fault.Wrap(err, fault.Unavailable, "The disk of the database reports errors; the operator must check the disk and the Postgres log").After(30 * time.Second)
 		case "57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "53000", "53200", "53300", "25006":
 			return unavailable(err)
 		}
@@ -319,14 +333,6 @@ func meanwhile(err error) error {
 
 func tooLong(err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The database took too long for this request: ask for less at once, use a narrower filter, or try again when the server is less busy").After(2 * time.Second)
-}
-
-func noRoom(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "Nothing can be stored at the moment: the disk of the database is full; the operator must free space on it").After(30 * time.Second)
-}
-
-func failingDisk(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "The disk of the database reports errors; the operator must check the disk and the Postgres log").After(30 * time.Second)
 }
 
 func unavailable(err error) error {

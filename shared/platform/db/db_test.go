@@ -72,6 +72,35 @@ func TestStatementTakesTooLong(t *testing.T) {
 	}
 }
 
+// The statement of a client that leaves ends at once, and its connection serves the next one.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t)
+	d, err := db.Open(db.Config{URL: s.DB.AppURL, MaxConns: 1, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	within := db.In(context.Background(), db.Tenant(s.One))
+	session, err := db.GetValue[int](within, d, "select pg_backend_pid()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(within)
+	asks := time.AfterFunc(100*time.Millisecond, leave)
+	defer asks.Stop()
+	_, err = db.Exec(ctx, d, "select pg_sleep(30)")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the statement ended with %v", err)
+	}
+	if got, err := db.GetValue[int](within, d, "select pg_backend_pid()"); err != nil || got != session {
+		t.Errorf("session %d follows %d: %v", got, session, err)
+	}
+	if left, err := db.GetValue[string](within, d, "select app.tenant()::text"); err != nil || left != s.One.String() {
+		t.Errorf("tenant %s, %v", left, err)
+	}
+}
+
 // Without app.request_timeout a statement of a request has 2 s, and one of a worker or a program any time.
 func TestTimeOfAStatement(t *testing.T) {
 	t.Parallel()

@@ -21,11 +21,8 @@ type Fill struct {
 
 // Run fills rows for the given time. The rest waits for the next call.
 func (f Fill) Run(ctx context.Context, system *DB, given time.Duration) error {
-	rows, err := system.Pool().Query(ctx, "select f.tenant_id from "+f.Table+" f join tenant t on t.id = f.tenant_id where t.status <> 'deleting' order by f.tenant_id limit 1000")
-	if err != nil {
-		return fmt.Errorf("find tenants without %s: %w", f.What, err)
-	}
-	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	rows, _ := system.Pool().Query(ctx, "select f.tenant_id from "+f.Table+" f join tenant t on t.id = f.tenant_id where t.status <> 'deleting' order by f.tenant_id limit 1000")
+	tenants, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]) // also returns the error of Query
 	if err != nil {
 		return fmt.Errorf("find tenants without %s: %w", f.What, err)
 	}

@@ -11,10 +11,43 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// All queues a query and appends its rows to dst, by column name (the `db` tags of T).
+// All queues a query whose rows become dst, by column name (the `db` tags of T).
 func All[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
+	list(b, dst, byName[T](), sql, args)
+}
+
+// Values queues a query of one column whose values become dst.
+func Values[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
+	list(b, dst, pgx.RowTo[T], sql, args)
+}
+
+// One queues a query for at most one row, which fills dst by column name. Without a row dst stays nil.
+func One[T any](b *pgx.Batch, dst **T, sql string, args ...any) {
+	single(b, dst, pgx.RowToAddrOfStructByName[T], sql, args)
+}
+
+// Value queues a query of one row and column that fills dst. Without a row dst is unchanged.
+func Value[T any](b *pgx.Batch, dst *T, sql string, args ...any) {
+	single(b, dst, pgx.RowTo[T], sql, args)
+}
+
+func list[T any](b *pgx.Batch, dst *[]T, scan pgx.RowToFunc[T], sql string, args []any) {
 	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := pgx.CollectRows(rows, byName[T]())
+		got, err := pgx.CollectRows(rows, scan)
+		if err != nil {
+			return err
+		}
+		*dst = got
+		return nil
+	})
+}
+
+func single[T any](b *pgx.Batch, dst *T, scan pgx.RowToFunc[T], sql string, args []any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		got, err := pgx.CollectExactlyOneRow(rows, scan)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -58,48 +91,6 @@ func fields(into any, columns []pgconn.FieldDescription) []any {
 	return targets
 }
 
-// One queues a query for at most one row, which fills dst by column name. Without a row dst stays nil.
-func One[T any](b *pgx.Batch, dst **T, sql string, args ...any) {
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[T])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		*dst = got
-		return nil
-	})
-}
-
-// Values queues a query of one column whose values fill dst.
-func Values[T any](b *pgx.Batch, dst *[]T, sql string, args ...any) {
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
-		if err != nil {
-			return err
-		}
-		*dst = got
-		return nil
-	})
-}
-
-// Value queues a query of one row and column that fills dst. Without a row dst is unchanged.
-func Value[T any](b *pgx.Batch, dst *T, sql string, args ...any) {
-	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
-		got, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		*dst = got
-		return nil
-	})
-}
-
 // Affected queues a statement and sets n to the number of changed rows.
 func Affected(b *pgx.Batch, n *int64, sql string, args ...any) {
 	b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -121,6 +112,23 @@ func List[T any](ctx context.Context, d *DB, sql string, args ...any) ([]T, erro
 	var b pgx.Batch
 	out := []T{}
 	All(&b, &out, sql, args...)
+	return out, d.Run(ctx, &b)
+}
+
+// GetValue runs one query of one row and column in its own round trip and returns its value, or the zero value without
+// a row.
+func GetValue[T any](ctx context.Context, d *DB, sql string, args ...any) (T, error) {
+	var b pgx.Batch
+	var out T
+	Value(&b, &out, sql, args...)
+	return out, d.Run(ctx, &b)
+}
+
+// ListValues runs one query of one column in its own round trip and returns its values.
+func ListValues[T any](ctx context.Context, d *DB, sql string, args ...any) ([]T, error) {
+	var b pgx.Batch
+	out := []T{}
+	Values(&b, &out, sql, args...)
 	return out, d.Run(ctx, &b)
 }
 

@@ -81,9 +81,8 @@ type API struct {
 	ahead    []string // paths of the operations that start ahead
 	byCookie []string // paths of those that accept the session cookie
 	exempt   []string
-	outside  []string        // path prefixes outside the API
-	public   map[string]bool // method and path of public operations
-	open     []string        // the same, for paths with parameters
+	outside  []string // path prefixes outside the API
+	public   []string // method and path of public operations
 	describe []func(huma.API)
 	openAPI  func() *huma.OpenAPI
 }
@@ -92,7 +91,7 @@ type API struct {
 func New(c Config, database *db.DB, limiter *ratelimit.Limiter, id Identity) *API {
 	humaErrors()
 	a := &API{config: c, database: database, limiter: limiter, identity: id, origins: crossOrigin(c.CORSOrigins),
-		exempt: []string{"/health", "/api/v1/health"}, public: map[string]bool{}}
+		exempt: []string{"/health", "/api/v1/health"}}
 	r := chi.NewRouter()
 	r.Use(headAsGet, a.observe, a.cors, a.spelling, a.identify)
 	a.Router = r

@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/longbox/longbox/shared/lazyregexp"
+	"github.com/longbox/longbox/shared/platform/filter"
 )
 
 // aliases maps further spellings of input members (docs/interface.md). The members of a body, of the objects for
@@ -34,16 +35,10 @@ func camel(key string) string {
 	if to, ok := aliases[key]; ok {
 		return to
 	}
-	if !strings.Contains(key, "_") || key[0] == '_' { // a name that begins with _ is no other spelling
+	if strings.HasPrefix(key, "_") { // no other spelling
 		return key
 	}
-	parts := strings.Split(key, "_")
-	for i, p := range parts[1:] {
-		if p != "" {
-			parts[i+1] = strings.ToUpper(p[:1]) + p[1:]
-		}
-	}
-	return strings.Join(parts, "")
+	return filter.Camel(key)
 }
 
 func renameKeys(data []byte) ([]byte, error) {

@@ -236,7 +236,7 @@ func (a *API) isPublic(method, path string) bool {
 		method = http.MethodGet
 	}
 	asked := method + " " + path
-	return a.public[asked] || slices.ContainsFunc(a.open, func(p string) bool { return fits(p, asked) })
+	return slices.ContainsFunc(a.public, func(p string) bool { return fits(p, asked) })
 }
 
 // fits reports whether a path matches a pattern with parameters in braces.

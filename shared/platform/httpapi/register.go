@@ -303,10 +303,7 @@ func (a *API) declare(op *Op) {
 		a.byCookie = append(a.byCookie, op.Path)
 	}
 	if op.Permission == Public {
-		a.public[op.Method+" "+op.Path] = true
-		if strings.Contains(op.Path, "{") {
-			a.open = append(a.open, op.Method+" "+op.Path)
-		}
+		a.public = append(a.public, op.Method+" "+op.Path)
 	}
 }
 

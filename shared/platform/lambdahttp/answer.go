@@ -81,7 +81,15 @@ func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) 
 	default:
 		err = errEvent
 	}
-	if r, handler, err = orMalformed(ctx, r, handler, err); err != nil {
+	// The gateway passed on a malformed URL or host: the client gets an error, as from a server.
+	if errors.Is(err, errMalformed) {
+		slog.Warn("malformed request", "error", err)
+		r, err = (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/"}}).WithContext(ctx), nil
+		handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusBadRequest, "BadRequest", malformed)
+		})
+	}
+	if err != nil {
 		return nil, err
 	}
 	body, err := respond()
@@ -93,18 +101,6 @@ func answer(ctx context.Context, payload json.RawMessage, handler http.Handler) 
 	enc.SetEscapeHTML(false) // an escape takes six bytes for each <
 	err = enc.Encode(body)
 	return data.Bytes(), err
-}
-
-// orMalformed returns the request and its handler. If a gateway passed on a malformed request (URL, host), it returns a
-// handler that refuses it. So the client gets an error, as from a server, and the invocation does not fail.
-func orMalformed(ctx context.Context, r *http.Request, handler http.Handler, err error) (*http.Request, http.Handler, error) {
-	if !errors.Is(err, errMalformed) {
-		return r, handler, err
-	}
-	slog.Warn("malformed request", "error", err)
-	return (&http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/"}}).WithContext(ctx), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusBadRequest, "BadRequest", malformed)
-	}), nil
 }
 
 // handle runs the handler within the invocation's time. A late response is ignored: a fresh writer takes the error.

@@ -50,19 +50,16 @@ func (e *Error) temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || strings.Contains(e.Code, "Throttl")
 }
 
-func newClient(c Config, queueURL string) (*client, error) {
-	u, err := url.Parse(queueURL)
-	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("%q is not the URL of a queue", queueURL)
-	}
+func newClient(c Config, queueURL string) *client {
 	endpoint := c.Endpoint
 	if endpoint == "" {
+		u, _ := url.Parse(queueURL) // Validate has checked it
 		endpoint = u.Scheme + "://" + u.Host
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 32
 	return &client{http: &http.Client{Transport: transport}, signer: v4.NewSigner(), region: c.Region,
-		endpoint: strings.TrimSuffix(endpoint, "/") + "/"}, nil
+		endpoint: strings.TrimSuffix(endpoint, "/") + "/"}
 }
 
 // do sends one action and decodes its response into out.

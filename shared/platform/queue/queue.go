@@ -16,13 +16,12 @@ type Queue struct {
 	url    string
 }
 
-// Open returns the queue with the URL. It connects on first use.
-func Open(c Config, queueURL string) (*Queue, error) {
-	client, err := newClient(c, queueURL)
-	if err != nil {
-		return nil, err
+// Open returns the queue with the URL, which Validate has checked, or nil without one. It connects on first use.
+func Open(c Config, queueURL string) *Queue {
+	if queueURL == "" {
+		return nil
 	}
-	return &Queue{client, queueURL}, nil
+	return &Queue{newClient(c, queueURL), queueURL}
 }
 
 // URL returns the queue's URL.

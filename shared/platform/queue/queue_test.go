@@ -50,10 +50,7 @@ func open(t *testing.T, c queue.Config, client *sdk.Client, attributes map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(c, *made.QueueUrl)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := queue.Open(c, *made.QueueUrl)
 	return q
 }
 
@@ -195,10 +192,7 @@ func TestRefusals(t *testing.T) {
 	c, client := service(t)
 	ctx := context.Background()
 	q := open(t, c, client, nil)
-	missing, err := queue.Open(c, q.URL()+"-missing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	missing := queue.Open(c, q.URL()+"-missing")
 	unsent, err := missing.Send(ctx, "a", "b")
 	var refused *queue.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Code, "NonExistentQueue") && !strings.Contains(refused.Code, "QueueDoesNotExist") || len(unsent) != 2 {
@@ -207,10 +201,7 @@ func TestRefusals(t *testing.T) {
 	if err := q.Delete(ctx, queue.Message{Receipt: "not a receipt"}); err == nil {
 		t.Error("a forged receipt was accepted")
 	}
-	nowhere, err := queue.Open(queue.Config{Endpoint: "http://127.0.0.1:1"}, q.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nowhere := queue.Open(queue.Config{Endpoint: "http://127.0.0.1:1"}, q.URL())
 	if unsent, err := nowhere.Send(ctx, slices.Repeat([]string{"x"}, 12)...); err == nil || len(unsent) != 12 {
 		t.Errorf("nobody listens: %v, %v", unsent, err)
 	}
@@ -235,10 +226,7 @@ func TestPartOfABatch(t *testing.T) {
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	s := sqs.Start(t)
-	q, err := queue.Open(queue.Config{Region: "us-east-1"}, s.Queue("q", time.Minute, "", 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := queue.Open(queue.Config{Region: "us-east-1"}, s.Queue("q", time.Minute, "", 0))
 	s.Fault(sqs.Faults{Refuse: 1})
 	before := s.Calls("SendMessageBatch")
 	if _, err := q.Send(context.Background(), "x"); err == nil {
@@ -255,10 +243,7 @@ func TestTrouble(t *testing.T) {
 	}
 	s.Fault(sqs.Faults{Lose: 0.5, Seed: 1})
 	s.Queue("r", time.Minute, "", 0)
-	r, err := queue.Open(queue.Config{Region: "us-east-1"}, s.URL+"/0/r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := queue.Open(queue.Config{Region: "us-east-1"}, s.URL+"/0/r")
 	if unsent, err := r.Send(context.Background(), strings.Split(strings.Repeat("m,", 99)+"m", ",")...); err != nil || len(unsent) != 0 {
 		t.Fatal(unsent, err)
 	}
@@ -299,11 +284,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 				_, _ = w.Write([]byte(c.body))
 			}))
 			defer s.Close()
-			q, err := queue.Open(queue.Config{Region: "us-east-1"}, s.URL+"/0/q")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = q.Receive(t.Context(), 1, 20*time.Second, time.Second)
+			q := queue.Open(queue.Config{Region: "us-east-1"}, s.URL+"/0/q")
+			_, err := q.Receive(t.Context(), 1, 20*time.Second, time.Second)
 			if (err == nil) != (c.status == 200) || tries.Load() != c.tries {
 				t.Errorf("%d tries, want %d: %v", tries.Load(), c.tries, err)
 			}

@@ -1,19 +1,15 @@
 package ratelimit
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
-
-// maxLocal limits the stored buckets. Full buckets are not stored.
-const maxLocal = 10_000
 
 // Local holds token buckets in memory, for limits that must work while Redis does not answer. The zero value is ready.
 // It is safe for concurrent use.
 type Local struct {
 	mu   sync.Mutex
-	full map[string]time.Time // when each bucket will be full again
+	full kept // when each bucket that is not full will be
 }
 
 // Take takes a token from the bucket unless it is empty.
@@ -33,17 +29,7 @@ func (l *Local) take(b Bucket, now time.Time) Result {
 	at = at.Add(b.token())
 	left := now.Add(b.fill()).Sub(at)
 	if left >= 0 {
-		l.keep(b.Key, at, now)
+		l.full.keep(b.Key, at, now)
 	}
 	return judge([]Bucket{b}, []int{0}, []time.Duration{left}, pass)
-}
-
-func (l *Local) keep(key string, at, now time.Time) {
-	if len(l.full) >= maxLocal {
-		maps.DeleteFunc(l.full, func(_ string, full time.Time) bool { return !full.After(now) })
-	}
-	if l.full == nil || len(l.full) >= maxLocal { // with so many clients, each has few tries
-		l.full = map[string]time.Time{}
-	}
-	l.full[key] = at
 }

@@ -32,15 +32,15 @@ func TestLocal(t *testing.T) {
 	if res := l.take(Bucket{Key: "b"}, now); !res.Allowed {
 		t.Errorf("one without a limit: %+v", res)
 	}
-	for i := range 3 * maxLocal {
+	for i := range 3 * maxKept {
 		l.take(Bucket{Key: fmt.Sprint(i), Rate: 0.5, Burst: 3}, now)
-		if len(l.full) > maxLocal {
+		if len(l.full) > maxKept {
 			t.Fatalf("%d are remembered", len(l.full))
 		}
 	}
 	// Those that are full make room for others before those that are not.
 	l = Local{}
-	for i := range maxLocal - 1 {
+	for i := range maxKept - 1 {
 		l.take(Bucket{Key: fmt.Sprint(i), Rate: 0.5, Burst: 3}, now.Add(-time.Hour))
 	}
 	for range 3 {

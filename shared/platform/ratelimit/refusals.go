@@ -1,20 +1,16 @@
 package ratelimit
 
 import (
-	"maps"
 	"sync"
 	"time"
 )
-
-// maxRefusals limits the stored empty buckets.
-const maxRefusals = 10_000
 
 // refusals remembers empty buckets until they hold a token again. Only time fills a bucket, so a request before that is
 // refused without Redis: a client far above its limit costs Redis two round trips per token, not one per request. The
 // zero value is ready. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until kept
 }
 
 // wait returns how long each of the limited buckets is still empty, as a negative number like Redis' answer, and
@@ -36,15 +32,8 @@ func (r *refusals) learn(buckets []Bucket, limited []int, left []time.Duration, 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, at := range limited {
-		if left[i] >= 0 {
-			continue
+		if left[i] < 0 {
+			r.until.keep(buckets[at].Key, now.Add(-left[i]), now)
 		}
-		if len(r.until) >= maxRefusals {
-			maps.DeleteFunc(r.until, func(_ string, until time.Time) bool { return !until.After(now) })
-		}
-		if r.until == nil || len(r.until) >= maxRefusals {
-			r.until = map[string]time.Time{}
-		}
-		r.until[buckets[at].Key] = now.Add(-left[i])
 	}
 }
