@@ -94,6 +94,9 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	}
 	out.note("the loud tenant got %d responses, %d of them with 429, %d with 503, %d failed",
 		noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
+	if noise.refused.Load() == 0 || 100*noise.failed.Load() > noise.answers.Load() {
+		return errors.New("the loud tenant did not get the responses that it should: nothing was measured beside it")
+	}
 	out.info("list of 50, p95 alone", percentile(lists, 95), "ms")
 	out.info("list of 50, p95 beside the loud tenant", percentile(listsBeside, 95), "ms")
 	out.atMost("  ratio", percentile(listsBeside, 95)/percentile(lists, 95), 1.3, "x")
@@ -123,6 +126,9 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	if err := s.admin.QueryRow(ctx, "select count(*) from task where tenant_id = $1 and status in ('pending', 'running')",
 		loud.tenant).Scan(&left); err != nil {
 		return err
+	}
+	if left == 0 {
+		return errors.New("the large scan ended before the small one: set BENCH_FAIR_BOOKS to more")
 	}
 	out.info(fmt.Sprintf("scan of %d books alone", quietBooks), alone, "s")
 	out.info(fmt.Sprintf("  beside a scan of %d, of which %d tasks were left", books, left), beside, "s")

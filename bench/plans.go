@@ -12,7 +12,7 @@ import (
 )
 
 // seqScan matches a line of a plan with a sequential scan of a content table.
-var seqScan = regexp.MustCompile(`Seq Scan on (book|series|progress|book_metadata|page_index|series_genre|series_tag)\b`)
+var seqScan = regexp.MustCompile(`Seq Scan on (book|series|alternate_title|progress|book_metadata|page_index|series_genre|series_tag)\b`)
 
 // plans requests each route once while the server logs the plans of a new api process, and counts sequential scans of
 // large tables. It thus checks the real queries with the real role.
@@ -20,6 +20,7 @@ func (s *system) plans(ctx context.Context, out *report, c *crowd, routes []stri
 	for _, sql := range []string{"load 'auto_explain'", "set auto_explain.log_min_duration = -1",
 		"alter database longbox set session_preload_libraries = 'auto_explain'",
 		"alter database longbox set auto_explain.log_min_duration = 0",
+		"alter database longbox set auto_explain.log_nested_statements = on", // the search is in functions
 		"alter database longbox set auto_explain.log_analyze = off"} {
 		if _, err := s.admin.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("%s: %w", sql, err)

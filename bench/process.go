@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -32,12 +31,7 @@ func processes(data string) (map[string]int, error) {
 
 // memory reads a line of /proc/<pid>/status (VmHWM: peak resident, VmRSS: resident) in MB.
 func memory(pid int, line string) (float64, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 const few, many, large = 2_000, 10_000, 300 // large has pages of real size
@@ -163,21 +164,12 @@ func (s *system) written(ctx context.Context) (map[string]float64, error) {
 		return nil, ctx.Err()
 	case <-time.After(1500 * time.Millisecond):
 	}
-	rows, err := s.admin.Query(ctx, "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::float8 from pg_stat_user_tables")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+	rows, _ := s.admin.Query(ctx, "select relname::text, (n_tup_ins + n_tup_upd + n_tup_del)::float8 from pg_stat_user_tables")
 	out := map[string]float64{}
-	for rows.Next() {
-		var table string
-		var n float64
-		if err := rows.Scan(&table, &n); err != nil {
-			return nil, err
-		}
-		out[table] = n
-	}
-	return out, rows.Err()
+	var table string
+	var n float64
+	_, err := pgx.ForEachRow(rows, []any{&table, &n}, func() error { out[table] = n; return nil }) // also returns the error of Query
+	return out, err
 }
 
 // countedScan scans 2,000 books again as another library, through counting proxies. Their own cost keeps them out of

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -45,11 +46,7 @@ func sparseComic(path string, i int) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}()
+	defer func() { err = errors.Join(err, f.Close()) }()
 	z := zip.NewWriter(&holes{f: f})
 	for page := range sparsePages {
 		var id [8]byte

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -130,16 +131,12 @@ func (a *apiClient) ask(ctx context.Context, c credential, stream events.Topic) 
 	if err != nil {
 		return answer{}, fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	forwardedHost := c.forwardedHost
-	if forwardedHost == "" {
-		forwardedHost = c.host
-	}
 	if a.keepHost {
 		request.Host = c.host
 	}
 	for name, value := range map[string]string{
 		"Authorization": c.authorization, "X-API-Key": c.apiKey, "Cookie": c.cookie,
-		"X-Forwarded-Host": forwardedHost, "X-Forwarded-For": c.forwardedFor,
+		"X-Forwarded-Host": cmp.Or(c.forwardedHost, c.host), "X-Forwarded-For": c.forwardedFor,
 		"X-Origin-Secret": a.secret, "Accept": "application/json", "User-Agent": "longbox-sse-relay",
 	} {
 		if value != "" {

@@ -30,11 +30,6 @@ func Open(addr, path string, lines ...string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ask(conn, path, lines...)
-}
-
-// ask is Open on an existing connection.
-func ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	request := "GET " + path + " HTTP/1.1\r\n"
 	if !strings.HasPrefix(strings.ToLower(strings.Join(lines, "\n")), "host:") {
 		request += "Host: library.test\r\n"
@@ -53,7 +48,6 @@ func ask(conn net.Conn, path string, lines ...string) (*Client, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return nil, err
 	}
-	var err error
 	if c.Response, err = http.ReadResponse(c.in, nil); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("read the answer: %w", err)

@@ -71,7 +71,7 @@ func (s *system) loseCovers() {
 // round runs one round of the scheduler.
 func (s *system) round(now time.Time) {
 	s.t.Helper()
-	r, base, err := scheduler.New(scheduler.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Every: time.Second})
+	r, base, err := scheduler.New(scheduler.Config{Config: s.config.Config, SystemURL: s.system, Every: time.Second})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -28,8 +28,9 @@ import (
 var programs string
 
 // TestMain runs every test twice: with the routers in this process, where tasks wait in their table, and with the built
-// functions under the Lambda runtime API, where tasks travel through a queue. E2E=process or E2E=functions runs only
-// one of the two; -short runs only the first.
+// functions under the Lambda runtime API, where tasks travel through a queue and a pooler in transaction mode stands
+// before the database, as RDS Proxy does. E2E=process or E2E=functions runs only one of the two; -short runs only the
+// first.
 func TestMain(m *testing.M) {
 	pluginkit.Main()
 	flag.Parse()

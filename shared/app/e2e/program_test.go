@@ -37,7 +37,7 @@ func (s *system) program(t *testing.T, name string, env []string) (call func(in,
 func TestOperatorFunction(t *testing.T) {
 	onlyBuilt(t)
 	s := newSystem(t, links{})
-	call := s.program(t, "operator", environment(operator.Config{SystemURL: s.DB.SystemURL, Blob: s.s3.Config, RedisURL: s.config.RedisURL,
+	call := s.program(t, "operator", environment(operator.Config{SystemURL: s.system, Blob: s.s3.Config, RedisURL: s.config.RedisURL,
 		Seal: seal.Config{Key: s.seal.Key}}))
 	order := func(command string, input map[string]any, out any) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestMigrateFunction(t *testing.T) {
 func TestSchedulerFunction(t *testing.T) {
 	onlyBuilt(t)
 	s := newSystem(t, links{})
-	call := s.program(t, "scheduler", environment(scheduler.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL}))
+	call := s.program(t, "scheduler", environment(scheduler.Config{Config: s.config.Config, SystemURL: s.system}))
 	admin := s.as("admin")
 	s.library(admin, "Books", "")
 	s.exec("update library set scan_on_start = true where tenant_id = $1", s.One)

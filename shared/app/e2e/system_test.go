@@ -47,6 +47,7 @@ type system struct {
 	media  *httpapi.API
 	cdn    *testkit.CDN
 	config app.HTTPConfig
+	system string      // URL of the database as the role that sees all tenants
 	asks   plug.Config // the function plugin
 	seal   seal.Config
 	log    *log // of the built functions, if the tests run through them
@@ -79,8 +80,15 @@ func newSystem(t testing.TB, l links) *system {
 		s.queues = withTasks(t, s.queues)
 	}
 	databaseURL, redisURL := d.AppURL, testkit.RedisURL(t)
-	if l.database != nil {
+	s.system = d.SystemURL
+	if programs != "" { // as with RDS Proxy
+		s.system = testkit.Pooler(t, s.system, 8)
+	}
+	switch {
+	case l.database != nil:
 		databaseURL = l.database(databaseURL)
+	case programs != "":
+		databaseURL = testkit.Pooler(t, databaseURL, 8)
 	}
 	if l.redis != nil {
 		redisURL = l.redis(redisURL)
@@ -196,7 +204,7 @@ func (s *system) work() (stop func()) {
 }
 
 func (s *system) workerConfig() worker.Config {
-	return worker.Config{Config: s.config.Config, SystemURL: s.DB.SystemURL, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
+	return worker.Config{Config: s.config.Config, SystemURL: s.system, Slots: 2, Parallel: 4, Timeout: time.Minute, Covers: true, Poll: 100 * time.Millisecond,
 		Lease: 30 * time.Second, Margin: time.Second, Plugins: s.asks, Seal: s.seal}
 }
 

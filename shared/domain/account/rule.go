@@ -32,10 +32,8 @@ func composed(name string) string { return norm.NFC.String(strings.TrimSpace(nam
 
 // Check trims the names and validates every field.
 func (n *Registration) Check() []fault.Field {
-	var bad []fault.Field
 	n.Username, n.Email = composed(n.Username), composed(n.Email)
-	bad = append(bad, checkNames(n.Username, n.Email, "")...)
-	return append(bad, checkPassword(n.Password)...)
+	return append(checkNames(n.Username, n.Email, ""), checkPassword(n.Password)...)
 }
 
 // LocalAddress is an e-mail address at localhost.localdomain for a user who needs none.

@@ -49,10 +49,8 @@ var errSession = fault.New(fault.Unauthorized, "The session has ended; sign in a
 // SignIn signs in an account whose credential was checked at the given generation, and sets the session cookie.
 // Unauthorized if the account has changed since.
 func SignIn(ctx context.Context, d *db.DB, tokens *auth.Tokens, account uuid.UUID, generation int32) (*Access, error) {
-	var b pgx.Batch
-	var who *signedIn
-	queueSignIn(&b, &who, account, generation)
-	if err := d.Run(ctx, &b); err != nil {
+	who, err := db.Get[signedIn](ctx, d, signInSQL, account, generation)
+	if err != nil {
 		return nil, err
 	}
 	return sign(ctx, tokens, who)
@@ -106,10 +104,9 @@ func (s *service) logout(ctx context.Context, token *string) (*LogoutResponse, e
 // stream returns what an event stream may show the caller.
 func (s *service) stream(ctx context.Context) (*StreamAccess, error) {
 	c := auth.CallerOf(ctx)
-	var b pgx.Batch
-	var ends *time.Time
-	db.Value(&b, &ends, "select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", c.KeyHash)
-	if err := s.database.Run(ctx, &b); err != nil {
+	ends, err := db.GetValue[*time.Time](ctx, s.database,
+		"select expires_at from api_key where tenant_id = app.tenant() and account_id = app.account() and hash = $1", c.KeyHash)
+	if err != nil {
 		return nil, err
 	}
 	if !c.Expires.IsZero() {

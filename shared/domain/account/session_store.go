@@ -22,11 +22,7 @@ const signInSQL = `update account set last_login_at = now()
 			where tenant_id = app.tenant() and id = $1 and is_active and generation = $2
 			returning id, username, email, role, email_verified, permissions, generation`
 
-func queueSignIn(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32) {
-	db.One(b, who, signInSQL, account, generation)
-}
-
-// queueSession is queueSignIn with a new token family.
+// queueSession records a sign-in, as signInSQL does, with a new token family.
 func queueSession(b *pgx.Batch, who **signedIn, account uuid.UUID, generation int32, t newToken) {
 	db.One(b, who, `with me as (
 			`+signInSQL+`),

@@ -84,7 +84,7 @@ func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
 				return changed(ctx, nil, nil), nil
 			}
 			var b pgx.Batch
-			var at []bulkRow
+			var at []events.Book
 			lockBooks(&b, in.Body.BookIDs)
 			db.All(&b, &at, several, in.Body.BookIDs)
 			b.Queue(`insert into book_metadata as m (tenant_id, book_id, locks) select app.tenant(), id, $2 from book
@@ -94,22 +94,8 @@ func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
 			if err := d.Run(ctx, &b); err != nil {
 				return nil, err
 			}
-			return changed(ctx, toldOf(at), []string{"locks"}), nil
+			return changed(ctx, at, []string{"locks"}), nil
 		})
-}
-
-type bulkRow struct {
-	ID        uuid.UUID `db:"id"`
-	SeriesID  uuid.UUID `db:"series_id"`
-	LibraryID uuid.UUID `db:"library_id"`
-}
-
-func toldOf(rows []bulkRow) []events.Book {
-	out := make([]events.Book, len(rows))
-	for i, r := range rows {
-		out[i] = events.Book(r)
-	}
-	return out
 }
 
 // LockSeries serializes writers of several series with each other, and with scans of their libraries.
@@ -145,12 +131,12 @@ func amendAll(ctx context.Context, d *db.DB, ids []uuid.UUID, body *MetadataBody
 		return nil, nil, err
 	}
 	var b pgx.Batch
-	var at []bulkRow
+	var at []events.Book
 	lockBooks(&b, ids)
 	db.All(&b, &at, several, ids)
 	b.Queue(c.sql("id = any($1)"), c.args(ids)...)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, nil, err
 	}
-	return toldOf(at), c.names, nil
+	return at, c.names, nil
 }

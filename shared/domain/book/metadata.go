@@ -172,3 +172,23 @@ func namesOf(people []Author, role string) []string {
 	}
 	return names
 }
+
+// Released returns a full date, or nil if the year is unknown. An unknown month or day, and a day that the month does not
+// have, becomes the first.
+func Released(year, month, day *int32) *string {
+	if year == nil {
+		return nil
+	}
+	m, d := 1, 1
+	if month != nil {
+		m = int(*month)
+	}
+	if day != nil && month != nil {
+		d = int(*day)
+	}
+	at := time.Date(int(*year), time.Month(m), d, 0, 0, 0, 0, time.UTC)
+	if at.Month() != time.Month(m) {
+		at = time.Date(int(*year), time.Month(m), 1, 0, 0, 0, 0, time.UTC)
+	}
+	return new(at.Format(time.DateOnly))
+}

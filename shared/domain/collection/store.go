@@ -109,16 +109,11 @@ func (k kind) update(ctx context.Context, d *db.DB, id uuid.UUID, p patch) (*row
 const hold = "select from collection where tenant_id = app.tenant() and id = $1 for no key update"
 
 func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID) error {
-	var b pgx.Batch
-	var n int64
-	db.Affected(&b, &n, "delete from collection where tenant_id = app.tenant() and kind = $2 and id = $1", id, k.Name)
-	if err := d.Run(ctx, &b); err != nil {
-		return err
+	n, err := db.Exec(ctx, d, "delete from collection where tenant_id = app.tenant() and kind = $2 and id = $1", id, k.Name)
+	if err == nil && n == 0 {
+		err = fault.Missing(k.What)
 	}
-	if n == 0 {
-		return fault.Missing(k.What)
-	}
-	return nil
+	return err
 }
 
 // write runs a change of members under the lock. If it changes no row, updated_at stays. NotFound if there is no such

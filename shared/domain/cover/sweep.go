@@ -135,12 +135,9 @@ func (s *sweeper) sweep(ctx context.Context) error {
 // claim returns the place to continue from, nil if another scheduler was first. A claim expires after a while: then its
 // holder has failed.
 func (s *sweeper) claim(ctx context.Context) (*string, error) {
-	var b pgx.Batch
-	var place *string
-	db.Value(&b, &place, `insert into cover_sweep as s (tenant_id, due_at)
+	return db.GetValue[*string](ctx, s.system, `insert into cover_sweep as s (tenant_id, due_at)
 		select id, $2 from tenant where id = app.tenant() and status <> 'deleting'
 		on conflict (tenant_id) do update set due_at = excluded.due_at where s.due_at <= $1 returning place`, s.now, s.now.Add(retrySweep))
-	return place, s.system.Run(ctx, &b)
 }
 
 func (s *sweeper) note(ctx context.Context, place string, due time.Time) error {

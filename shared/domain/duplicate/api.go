@@ -3,8 +3,6 @@ package duplicate
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -31,10 +29,8 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			return s, err
 		})
 	httpapi.Register(a, op("DELETE", "/{id}", "dismissDuplicate", "Dismiss a group of books; it is listed again when other books belong to it", auth.BooksWrite).OnlyIfSeesAll(),
-		func(ctx context.Context, in *struct {
-			ID uuid.UUID `path:"id" format:"uuid"`
-		}) (*httpapi.None, error) {
-			return &httpapi.None{}, dismiss(ctx, d, in.ID)
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, dismiss(ctx, d, in.ID)
 		})
 	httpapi.Register(a, op("GET", "/series", "listSeriesDuplicates", "List the groups of series that are likely the same", auth.SeriesRead),
 		func(ctx context.Context, in *struct {
@@ -48,9 +44,7 @@ func Routes(a *httpapi.API, d *db.DB, added task.Added) {
 			return &SeriesPage{*httpapi.NewPage(ctx, in.Paging, page, total), *totals}, nil
 		})
 	httpapi.Register(a, op("DELETE", "/series/{id}", "dismissSeriesDuplicate", "Dismiss a group of series; it is listed again when other series join it", auth.SeriesWrite).OnlyIfSeesAll(),
-		func(ctx context.Context, in *struct {
-			ID uuid.UUID `path:"id" format:"uuid"`
-		}) (*httpapi.None, error) {
-			return &httpapi.None{}, dismissSeries(ctx, d, in.ID)
+		func(ctx context.Context, in *httpapi.IDInput) (*httpapi.None, error) {
+			return nil, dismissSeries(ctx, d, in.ID)
 		})
 }

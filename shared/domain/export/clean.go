@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -71,23 +72,16 @@ func (m *Maker) cleanPage(ctx context.Context, tenant uuid.UUID, page []blob.Obj
 	if len(objects) == 0 {
 		return nil
 	}
-	var b pgx.Batch
-	var orphans []string
-	db.Values(&b, &orphans, `select o.key from unnest($1::uuid[], $2::text[]) o (id, key) where not exists (select from series_export e
+	orphans, err := db.ListValues[string](ctx, m.Database, `select o.key from unnest($1::uuid[], $2::text[]) o (id, key) where not exists (select from series_export e
 		where e.tenant_id = app.tenant() and e.id = o.id and (e.object = o.key or e.completed_at is null and e.error is null))`, ids, keys)
-	if err := m.Database.Run(ctx, &b); err != nil {
+	if err != nil {
 		return err
 	}
 	unnamed := make(map[string]bool, len(orphans))
 	for _, k := range orphans {
 		unnamed[k] = true
 	}
-	var gone []blob.Object
-	for _, o := range objects {
-		if unnamed[o.Key] {
-			gone = append(gone, o)
-		}
-	}
+	gone := slices.DeleteFunc(objects, func(o blob.Object) bool { return !unnamed[o.Key] })
 	done, err := m.Media.DeleteAll(ctx, m.Bucket, Folder(tenant), gone)
 	out.Objects, out.Bytes = out.Objects+done.Objects, out.Bytes+done.Bytes
 	return err

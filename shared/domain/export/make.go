@@ -148,7 +148,7 @@ func (r *run) make(ctx context.Context) (any, error) {
 				return nil, err
 			}
 			w.row(&r.buffer, s, r.at.In, values)
-			r.at.In, r.at.Rows, r.at.At = r.at.In+1, r.at.Rows+1, rows[i].cursor()
+			r.at.In, r.at.Rows, r.at.At = r.at.In+1, r.at.Rows+1, rows[i].cursor
 			if err := r.flush(ctx); err != nil {
 				return nil, err
 			}
@@ -386,16 +386,14 @@ func (r *run) join(ctx context.Context) error {
 // keep writes the row of a stored file, unless the export was deleted. Concurrent calls are serialized, so that
 // together they stay within the limits. The user must still see the same as at the start.
 func (r *run) keep(ctx context.Context, size int64) (bool, error) {
-	var b pgx.Batch
-	var sight string
-	db.Value(&b, &sight, "select app.sight()")
-	if err := r.Database.Run(r.asUser(ctx), &b); err != nil {
+	sight, err := db.GetValue[string](r.asUser(ctx), r.Database, "select app.sight()")
+	if err != nil {
 		return false, err
 	}
 	if sight != *r.at.Sight {
 		return false, fault.New(fault.Conflict, "What sharing tags let you see changed while the export was made; create another export")
 	}
-	b = pgx.Batch{}
+	var b pgx.Batch
 	var out *struct {
 		Fits  *bool `db:"fits"`  // nil: the export was deleted
 		Share bool  `db:"share"` // it fits into the user's share
@@ -435,10 +433,8 @@ func (r *run) keep(ctx context.Context, size int64) (bool, error) {
 func (r *run) discard(ctx context.Context) {
 	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(r.held.Tenant)))
 	defer cancel()
-	var b pgx.Batch
-	named := true
-	db.Value(&b, &named, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and object = $2)", r.params.ExportID, r.at.Object)
-	err := r.Database.Run(ctx, &b)
+	named, err := db.GetValue[bool](ctx, r.Database, "select exists (select from series_export where tenant_id = app.tenant() and id = $1 and object = $2)",
+		r.params.ExportID, r.at.Object)
 	if err == nil && !named {
 		err = r.Media.Delete(ctx, r.Bucket, r.at.Object)
 	}

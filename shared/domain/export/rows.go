@@ -14,25 +14,19 @@ const batch = 200
 
 // cursor is the last row read; its zero value is before the first.
 type cursor struct {
-	Title  string    `json:"title"` // sort title of the series
-	Series uuid.UUID `json:"series"`
+	Title  string    `json:"title" db:"title_sort"` // of the series
+	Series uuid.UUID `json:"series" db:"series_id"`
 	// For books, also the last book of that series.
-	Number *float64  `json:"number"`
-	Book   string    `json:"book"` // sort title
-	ID     uuid.UUID `json:"id"`
+	Number *float64  `json:"number" db:"number"`
+	Book   string    `json:"book" db:"book_sort"` // sort title
+	ID     uuid.UUID `json:"id" db:"id"`
 }
 
 // row is a series or book with the values of the chosen fields.
 type row struct {
-	Title  string    `db:"title_sort"`
-	Series uuid.UUID `db:"series_id"`
-	Number *float64  `db:"number"`
-	Book   string    `db:"book_sort"`
-	ID     uuid.UUID `db:"id"`
-	Values []byte    `db:"values"` // a JSON array
+	cursor
+	Values []byte `db:"values"` // a JSON array
 }
-
-func (r *row) cursor() cursor { return cursor{r.Title, r.Series, r.Number, r.Book, r.ID} }
 
 // decode returns the values; a number is a json.Number, a list a []any.
 func (r *row) decode() (out []any, err error) {

@@ -15,7 +15,7 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 	httpapi.Register(a, httpapi.Op{Method: "GET", Path: "/api/v1/filesystem/drives", ID: "listDrives",
 		Summary: "List the folders that libraries may use", Tag: "Filesystem", Permission: auth.SystemAdmin},
 		func(ctx context.Context, in *struct{ httpapi.Paging }) (*httpapi.Page[Entry], error) {
-			roots, err := roots(ctx, d)
+			roots, err := RootsOf(ctx, d)
 			if err != nil {
 				return nil, err
 			}
@@ -27,7 +27,7 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 			Path  string `query:"path" maxLength:"2048" doc:"Absolute path of a drive or of a folder below one, or s3://bucket/prefix"`
 			After string `query:"after" maxLength:"1024" doc:"The next of a truncated listing of the same folder: lists the entries after it"`
 		}) (*Listing, error) {
-			roots, err := roots(ctx, d)
+			roots, err := RootsOf(ctx, d)
 			if err != nil {
 				return nil, err
 			}
@@ -38,7 +38,8 @@ func Routes(a *httpapi.API, d *db.DB, store Store) {
 		})
 }
 
-func roots(ctx context.Context, d *db.DB) ([]Root, error) {
+// RootsOf returns the folders that the operator gave the tenant.
+func RootsOf(ctx context.Context, d *db.DB) ([]Root, error) {
 	var b pgx.Batch
 	var out []Root
 	Roots(&b, &out)

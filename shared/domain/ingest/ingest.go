@@ -85,15 +85,12 @@ func (i *Ingest) libraries(ctx context.Context, objects []Object) ([]library, er
 			}
 		}
 	}
-	rows, err := i.System.Pool().Query(ctx, `select l.tenant_id, l.id, l.bucket, l.prefix
+	rows, _ := i.System.Pool().Query(ctx, `select l.tenant_id, l.id, l.bucket, l.prefix
 		from (select distinct * from unnest($1::text[], $2::text[]) as u(bucket, prefix)) u
 		join library l on l.bucket = u.bucket and l.prefix = u.prefix
 		join tenant t on t.id = l.tenant_id and t.status = 'active'
 		where l.is_active order by l.tenant_id, l.id`, buckets, prefixes)
-	if err != nil {
-		return nil, fmt.Errorf("find the libraries of %d objects: %w", len(objects), err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[library])
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByName[library]) // also returns the error of Query
 	if err != nil {
 		return nil, fmt.Errorf("find the libraries of %d objects: %w", len(objects), err)
 	}

@@ -281,7 +281,7 @@ func (r bookRow) book() Book {
 		SizeBytes: r.Size, Size: size(r.Size), FileHash: r.Hash, Media: r.media(),
 		Metadata: BookMetadata{Title: r.Title, TitleLock: locked("title"), Summary: r.Summary, SummaryLock: locked("summary"),
 			Number: strconv.FormatFloat(r.Number, 'f', -1, 64), NumberLock: locked("number"), NumberSort: r.Number, NumberSortLock: locked("number"),
-			ReleaseDate: date(r.Year, r.Month, r.Day), ReleaseDateLock: locked("year"), Authors: roles(r.Authors), AuthorsLock: locked("authorsJson"),
+			ReleaseDate: book.Released(r.Year, r.Month, r.Day), ReleaseDateLock: locked("year"), Authors: roles(r.Authors), AuthorsLock: locked("authorsJson"),
 			Tags: r.Genres, TagsLock: locked("genres"), ISBN: r.ISBN, ISBNLock: locked("isbns"), Links: []Link{}, Created: created, LastModified: modified}}
 	if r.Page != nil {
 		b.ReadProgress = &ReadProgress{Page: *r.Page, Completed: *r.Completed, ReadDate: stamp(*r.ReadAt), Created: stamp(*r.StartedAt), LastModified: stamp(*r.ReadAt)}
@@ -304,27 +304,6 @@ func (r bookRow) media() Media {
 		m.MediaProfile, m.EpubDivinaCompatible = "EPUB", r.Images > 0
 	}
 	return m
-}
-
-// date returns a date whose year is known; an unknown month or day, and a day that the month does not have, becomes the
-// first.
-func date(year, month, day *int32) *string {
-	if year == nil {
-		return nil
-	}
-	m, d := 1, 1
-	if month != nil {
-		m = int(*month)
-	}
-	if day != nil && month != nil {
-		d = int(*day)
-	}
-	at := time.Date(int(*year), time.Month(m), d, 0, 0, 0, 0, time.UTC)
-	if at.Month() != time.Month(m) {
-		at = time.Date(int(*year), time.Month(m), 1, 0, 0, 0, 0, time.UTC)
-	}
-	s := at.Format(time.DateOnly)
-	return &s
 }
 
 // size formats a number of bytes for people.
@@ -359,15 +338,9 @@ func queueBooks(b *pgx.Batch, list *book.Listed, p Paging) (load func() *Page[Bo
 
 // booksOf returns a page of the books of one series; NotFound if there is no such series.
 func booksOf(ctx context.Context, d *db.DB, id uuid.UUID, list *book.Listed, p Paging) (*Page[Book], error) {
-	var b pgx.Batch
-	var exists bool
-	progress.QueueSeriesExists(&b, &exists, id)
-	load := queueBooks(&b, list, p)
-	if err := d.Run(ctx, &b); err != nil {
+	var load func() *Page[Book]
+	if err := progress.OfSeries(ctx, d, id, func(b *pgx.Batch) { load = queueBooks(b, list, p) }); err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing("Series")
 	}
 	return load(), nil
 }
@@ -382,8 +355,7 @@ func one(ctx context.Context, d *db.DB, list *book.Listed) (*Book, error) {
 	if row == nil {
 		return nil, fault.Missing("Book")
 	}
-	found := row.book()
-	return &found, nil
+	return new(row.book()), nil
 }
 
 // pagesOf returns the pages of a book.

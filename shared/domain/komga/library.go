@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/auth"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -77,17 +76,8 @@ func (r libraryRow) library() Library {
 func libraries(a *httpapi.API, d *db.DB) {
 	httpapi.Register(a, operation("GET", "/v1/libraries", "ListLibraries", "List the libraries by name", auth.LibrariesRead),
 		func(ctx context.Context, _ *At) (*[]Library, error) {
-			var b pgx.Batch
-			var rows []libraryRow
-			db.All(&b, &rows, librarySQL+" order by name collate natural_order, id")
-			if err := d.Run(ctx, &b); err != nil {
-				return nil, err
-			}
-			out := make([]Library, len(rows))
-			for i, r := range rows {
-				out[i] = r.library()
-			}
-			return &out, nil
+			rows, err := db.List[libraryRow](ctx, d, librarySQL+" order by name collate natural_order, id")
+			return new(shown(rows, libraryRow.library)), err
 		})
 	httpapi.Register(a, operation("GET", "/v1/libraries/{id}", "GetLibrary", "Get a library", auth.LibrariesRead),
 		func(ctx context.Context, in *IDInput) (*Library, error) {

@@ -51,47 +51,31 @@ type SeriesProgress struct {
 	MaxNumber float64 `json:"maxNumberSort" db:"max"`
 }
 
-func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (*SeriesProgress, error) {
-	var b pgx.Batch
-	var exists bool
-	var out *SeriesProgress
-	progress.QueueSeriesExists(&b, &exists, id)
-	db.One(&b, &out, `with book as materialized (
+func seriesProgress(ctx context.Context, d *db.DB, id uuid.UUID) (out *SeriesProgress, err error) {
+	return out, progress.OfSeries(ctx, d, id, func(b *pgx.Batch) {
+		db.One(b, &out, `with book as materialized (
 		  select b.number, (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) as completed
 		  from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null)
 		`+counts+`, coalesce(max(number), 0) as max,
 		  coalesce(max(number) filter (where completed and number < coalesce((select min(number) from book where completed is not true), 'infinity')), 0) as last
 		from book`, id)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing("Series")
-	}
-	return out, nil
+	})
 }
 
 // readUpTo marks the books of a series up to number last as read. Books without a number, and books already read, stay
 // as they are.
 func readUpTo(ctx context.Context, d *db.DB, id uuid.UUID, last float64) error {
-	var b pgx.Batch
-	var exists bool
 	var unread []uuid.UUID
-	progress.QueueSeriesExists(&b, &exists, id)
-	db.Values(&b, &unread, `select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null
+	err := progress.OfSeries(ctx, d, id, func(b *pgx.Batch) {
+		db.Values(b, &unread, `select b.id from book b where b.tenant_id = app.tenant() and b.series_id = $1 and b.deleted_at is null
 		  and b.number <= $2 and (select p.completed from progress p
 		    where p.tenant_id = app.tenant() and p.account_id = app.account() and p.book_id = b.id) is not true`, id, last)
-	if err := d.Run(ctx, &b); err != nil {
+	})
+	if err != nil || len(unread) == 0 {
 		return err
 	}
-	if !exists {
-		return fault.Missing("Series")
-	}
-	if len(unread) == 0 {
-		return nil
-	}
-	_, err := progress.ReadBooks(ctx, d, unread)
+	_, err = progress.ReadBooks(ctx, d, unread)
 	return err
 }
 

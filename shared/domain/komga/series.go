@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/book"
 	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/domain/series"
 	"github.com/longbox/longbox/shared/platform/db"
@@ -162,13 +163,11 @@ func (f SeriesFilter) automatic(ctx context.Context, d *db.DB) (map[string]json.
 	if len(f.CollectionID) == 0 {
 		return nil, nil
 	}
-	var b pgx.Batch
-	var rows []struct {
+	rows, err := db.List[struct {
 		ID        string          `db:"id"`
 		Condition json.RawMessage `db:"condition"`
-	}
-	db.All(&b, &rows, "select id::text, condition from collection where tenant_id = app.tenant() and condition is not null and id::text = any($1)", f.CollectionID)
-	if err := d.Run(ctx, &b); err != nil {
+	}](ctx, d, "select id::text, condition from collection where tenant_id = app.tenant() and condition is not null and id::text = any($1)", f.CollectionID)
+	if err != nil {
 		return nil, err
 	}
 	out := map[string]json.RawMessage{}
@@ -294,7 +293,7 @@ func (r seriesRow) series() Series {
 			LanguageLock: locked("language"), Genres: r.Genres, GenresLock: locked("genres"), Tags: r.Tags, TagsLock: locked("tags"),
 			TotalBookCount: r.Volumes, TotalBookCountLock: locked("totalVolumeCount"), SharingLabels: []string{}, Links: r.Links,
 			AlternateTitles: r.Titles, AlternateTitlesLock: locked("alternateTitles"), Created: created, LastModified: modified},
-		BooksMetadata: BooksMetadata{Authors: roles(r.Authors), Tags: []string{}, ReleaseDate: date(r.Year, nil, nil), Created: created, LastModified: modified}}
+		BooksMetadata: BooksMetadata{Authors: roles(r.Authors), Tags: []string{}, ReleaseDate: book.Released(r.Year, nil, nil), Created: created, LastModified: modified}}
 }
 
 // roles renames roles to Komga's names.
@@ -341,15 +340,12 @@ func queueSeries(b *pgx.Batch, list *series.Listed, p Paging) (load func() *Page
 
 // oneSeries returns a series; NotFound if there is none.
 func oneSeries(ctx context.Context, d *db.DB, id uuid.UUID) (*Series, error) {
-	var b pgx.Batch
-	var row *seriesRow
-	db.One(&b, &row, seriesSQL("select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", alone), id)
-	if err := d.Run(ctx, &b); err != nil {
+	row, err := db.Get[seriesRow](ctx, d, seriesSQL("select s.id from series s where s.tenant_id = app.tenant() and s.id = $1", alone), id)
+	if err != nil {
 		return nil, err
 	}
 	if row == nil {
 		return nil, fault.Missing("Series")
 	}
-	s := row.series()
-	return &s, nil
+	return new(row.series()), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/longbox/longbox/shared/domain/book"
@@ -33,10 +32,8 @@ func values(a *httpapi.API, d *db.DB) {
 	} {
 		httpapi.Register(a, operation("GET", "/v1/"+v.path, v.id, v.summary, auth.SeriesRead),
 			func(ctx context.Context, _ *At) (*[]string, error) {
-				var b pgx.Batch
-				out := []string{}
-				db.Values(&b, &out, v.sql+" limit "+maxValues)
-				return &out, d.Run(ctx, &b)
+				out, err := db.ListValues[string](ctx, d, v.sql+" limit "+maxValues)
+				return &out, err
 			})
 	}
 	httpapi.Register(a, operation("GET", "/v1/authors", "ListAuthors", "List the authors of the series by name", auth.SeriesRead),
@@ -87,16 +84,11 @@ func authors(ctx context.Context, d *db.DB, f AuthorFilter) ([]Author, error) {
 	if err := ids("libraryId", libraries); err != nil {
 		return nil, err
 	}
-	var b pgx.Batch
-	found := []Author{}
-	db.All(&b, &found, `select name, role from (
+	found, err := db.List[Author](ctx, d, `select name, role from (
 		  select distinct a ->> 'name' as name, coalesce(a ->> 'role', 'author') as role from series s
 		  cross join lateral jsonb_array_elements(case jsonb_typeof(s.authors) when 'array' then s.authors else '[]' end) a
 		  where s.tenant_id = app.tenant() and ($3::uuid[] is null or s.library_id = any($3))) a
 		where name <> '' and ($1 = '' or strpos(lower(name), $1) > 0) and ($2 = '' or role = $2)
 		order by name collate natural_order, role limit `+maxValues, strings.ToLower(norm.NFC.String(f.Search)), role, libraries)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	return roles(found), nil
+	return roles(found), err
 }

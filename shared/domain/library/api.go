@@ -165,11 +165,7 @@ func add(ctx context.Context, d *db.DB, in *CreateInput, folders filesystem.Stor
 	if err != nil {
 		return nil, err
 	}
-	var start func(b *pgx.Batch) error
-	if in.Body.ScanImmediately {
-		start = func(b *pgx.Batch) error { return startScan(b, l.ID) }
-	}
-	return create(ctx, d, &l, &at, next, start)
+	return create(ctx, d, &l, &at, next, in.Body.ScanImmediately)
 }
 
 func startScan(b *pgx.Batch, library uuid.UUID) error {
@@ -191,7 +187,7 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 			return nil, false, false, err
 		}
 	}
-	l, changed, err = change(ctx, d, in.ID, at, func(b *pgx.Batch) error { return startScan(b, in.ID) }, func(l *Library) error {
+	l, changed, err = change(ctx, d, in.ID, at, func(l *Library) error {
 		old := *l
 		l.Name = in.Body.Name.Or(l.Name)
 		in.Body.Settings.apply(l)
@@ -211,11 +207,8 @@ func edit(ctx context.Context, d *db.DB, in *UpdateInput, folders filesystem.Sto
 }
 
 // lies reports whether the library has this path.
-func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (yes bool, err error) {
-	var b pgx.Batch
-	db.Value(&b, &yes, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, path)
-	err = d.Run(ctx, &b)
-	return yes, err
+func lies(ctx context.Context, d *db.DB, id uuid.UUID, path string) (bool, error) {
+	return db.GetValue[bool](ctx, d, "select exists (select from library where tenant_id = app.tenant() and id = $1 and path = $2)", id, path)
 }
 
 // checked validates a library and returns its place. It reads the tenant's roots even if the input is invalid: a caller
@@ -231,7 +224,7 @@ func checked(ctx context.Context, d *db.DB, l *Library, path string, folders fil
 
 // locate finds the place of a path; look also checks that the folder exists, see [filesystem.Place.Exists].
 func locate(ctx context.Context, d *db.DB, path string, folders filesystem.Store, look bool) (filesystem.Place, error) {
-	all, err := roots(ctx, d)
+	all, err := filesystem.RootsOf(ctx, d)
 	if err != nil {
 		return filesystem.Place{}, err
 	}

@@ -76,14 +76,6 @@ func list(ctx context.Context, d *db.DB, limit, offset int) ([]Library, int64, e
 	return out, total, nil
 }
 
-// roots returns the folders that the operator gave the tenant.
-func roots(ctx context.Context, d *db.DB) ([]filesystem.Root, error) {
-	var b pgx.Batch
-	var out []filesystem.Root
-	filesystem.Roots(&b, &out)
-	return out, d.Run(ctx, &b)
-}
-
 // serverZone returns the time zone of schedules that have none of their own.
 func serverZone(ctx context.Context, d *db.DB) (zone string, err error) {
 	var b pgx.Batch
@@ -126,16 +118,16 @@ var update = `update library set path = coalesce(@path, path), bucket = case whe
 	prefix = coalesce(@prefix, prefix), (` + strings.Join(settable, ", ") + ") = (@" + strings.Join(settable, ", @") + `), updated_at = now()
 	where tenant_id = app.tenant() and id = @id`
 
-// create stores the library; scan, if not nil, adds a scan to the same transaction.
-func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, next *time.Time, scan func(b *pgx.Batch) error) (*Library, error) {
+// create stores the library and, with start, queues its first scan.
+func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, next *time.Time, start bool) (*Library, error) {
 	var b pgx.Batch
 	var r *row
 	b.Queue(insert, values(l, at, next))
 	if next != nil { // the time zone may have changed
 		schedule.FollowAgain(&b, setting.SchedulerZone)
 	}
-	if scan != nil {
-		if err := scan(&b); err != nil {
+	if start {
+		if err := startScan(&b, l.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -146,16 +138,16 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 	return r.library(), nil
 }
 
-// holdScan locks the library's unfinished scan, which wake looks for: its worker locks it before it writes to the
+// holdScan locks the library's unfinished scan, which startScan looks for: its worker locks it before it writes to the
 // library.
 const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
 	for no key update`
 
 // change reads the library under a lock, lets fn change it, and stores it if it differs. at is nil if the path stays.
-// wake queues a scan that makes up for the time in which the library was inactive. The path changes only while no task
+// A library that becomes active gets a scan that makes up for the time in which it was not. The path changes only while no task
 // works on the library: a running scan would go on in the old folder and take the library's books for gone. No scan
 // starts meanwhile, since a scan's row references the library's.
-func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, wake func(b *pgx.Batch) error, fn func(l *Library) error) (out *Library, changed bool, err error) {
+func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, fn func(l *Library) error) (out *Library, changed bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch
 		var r *row
@@ -196,7 +188,7 @@ func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, w
 		var now *row
 		write.Queue(update, values(&l, at, next))
 		if l.IsActive && !old.IsActive {
-			if err := wake(&write); err != nil {
+			if err := startScan(&write, id); err != nil {
 				return err
 			}
 		}

@@ -186,10 +186,8 @@ func (s *service) callback(ctx context.Context, in *CallbackInput) (string, erro
 		return "", err
 	}
 	if began == nil {
-		var b pgx.Batch
-		var exists bool
-		db.Value(&b, &exists, "select exists (select from oidc_provider where tenant_id = app.tenant() and name = $1 and enabled)", in.Provider)
-		if err := s.database.Run(ctx, &b); err != nil {
+		exists, err := db.GetValue[bool](ctx, s.database, "select exists (select from oidc_provider where tenant_id = app.tenant() and name = $1 and enabled)", in.Provider)
+		if err != nil {
 			return "", err
 		}
 		if !exists {

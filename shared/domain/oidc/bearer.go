@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ type head struct {
 func (*Bearer) Takes(token string) bool {
 	var h head
 	return len(token) <= maxBearer && strings.Count(token, ".") == 2 && part(token, 0, &h) == nil &&
-		(h.Algorithm == oidc.RS256 || h.Algorithm == oidc.ES256)
+		slices.Contains(bearerAlgorithms, h.Algorithm)
 }
 
 // part decodes a part of an unverified token.

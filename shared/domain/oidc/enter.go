@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -148,9 +149,7 @@ func (e *entered) make(ctx context.Context, tx pgx.Tx, p *Provider, who *identit
 	if !p.CreateUsers {
 		return denied("You have no account here; ask an administrator for one with your e-mail address")
 	}
-	if role == "" {
-		role = p.DefaultRole
-	}
+	role = cmp.Or(role, p.DefaultRole)
 	var some bool
 	if err := tx.QueryRow(ctx, "select exists (select from account where tenant_id = app.tenant())").Scan(&some); err != nil {
 		return err

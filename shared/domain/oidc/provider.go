@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -79,16 +80,11 @@ func (p *Provider) check() error {
 	}
 	var bad []fault.Field
 	wrong := func(field, message string) { bad = append(bad, fault.Field{Field: field, Message: message}) }
-	fill := func(to *string, otherwise string) {
-		if *to == "" {
-			*to = otherwise
-		}
-	}
-	fill(&p.DisplayName, p.Name)
-	fill(&p.UsernameClaim, "preferred_username")
-	fill(&p.EmailClaim, "email")
-	fill(&p.DefaultRole, auth.Reader)
-	fill(&p.MissingGroups, groupsNone)
+	p.DisplayName = cmp.Or(p.DisplayName, p.Name)
+	p.UsernameClaim = cmp.Or(p.UsernameClaim, "preferred_username")
+	p.EmailClaim = cmp.Or(p.EmailClaim, "email")
+	p.DefaultRole = cmp.Or(p.DefaultRole, auth.Reader)
+	p.MissingGroups = cmp.Or(p.MissingGroups, groupsNone)
 	if len(p.Scopes) == 0 {
 		p.Scopes = []string{"openid", "profile", "email"}
 	}

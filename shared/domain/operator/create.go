@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"regexp"
@@ -99,10 +100,7 @@ func (i Create) first() (*Login, *account.Registration, error) {
 		}
 		return nil, nil, nil
 	}
-	a := &Login{Username: i.Admin, Email: i.AdminEmail}
-	if a.Email == "" {
-		a.Email = account.LocalAddress(i.Admin)
-	}
+	a := &Login{Username: i.Admin, Email: cmp.Or(i.AdminEmail, account.LocalAddress(i.Admin))}
 	password := i.AdminPassword
 	if password == "" {
 		password = rand.Text()

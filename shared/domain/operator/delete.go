@@ -126,9 +126,8 @@ func count(b *pgx.Batch, key string, n int64) {
 
 // deleteRows empties the tables in batches, referencing tables first.
 func (o *Operator) deleteRows(ctx context.Context, t *row, tables []string) (bool, error) {
-	var b pgx.Batch
-	b.Queue(`update tenant set deletion = jsonb_set(coalesce(deletion, '{}'), '{rows}', coalesce(deletion -> 'rows', '{}')) where id = app.tenant()`)
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
+	if _, err := db.Exec(in(ctx, t), o.System, `update tenant set deletion = jsonb_set(coalesce(deletion, '{}'), '{rows}', coalesce(deletion -> 'rows', '{}'))
+		where id = app.tenant()`); err != nil {
 		return false, err
 	}
 	for range passes {
@@ -157,14 +156,12 @@ func (o *Operator) deleteRows(ctx context.Context, t *row, tables []string) (boo
 
 func (o *Operator) deleteBatch(ctx context.Context, t *row, table string) (int64, error) {
 	name := pgx.Identifier{table}.Sanitize()
-	var b pgx.Batch
-	var n int64
-	db.Value(&b, &n, `with gone as (
+	n, err := db.GetValue[int64](in(ctx, t), o.System, `with gone as (
 		  delete from `+name+` where tenant_id = app.tenant() and ctid = any(array(select ctid from `+name+` where tenant_id = app.tenant() limit $2)) returning 1),
 		n as (select count(*) as n from gone)
 		update tenant set deletion = `+fmt.Sprintf(note, "n.n")+` from n where id = app.tenant() and n.n > 0 returning n.n`,
 		[]string{"rows", table}, rowBatch)
-	if err := o.System.Run(in(ctx, t), &b); err != nil {
+	if err != nil {
 		return 0, fmt.Errorf("delete from %s: %w", table, err)
 	}
 	if n > 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/platform/blob"
@@ -118,10 +117,8 @@ func unnamedPacks(ctx context.Context, d *db.DB, tenant uuid.UUID, listed []blob
 	for i, o := range candidates {
 		keys[i] = o.Key
 	}
-	var b pgx.Batch
-	var named []string
-	db.Values(&b, &named, "select key from page_pack where tenant_id = app.tenant() and key = any($1)", keys)
-	if err := d.Run(ctx, &b); err != nil {
+	named, err := db.ListValues[string](ctx, d, "select key from page_pack where tenant_id = app.tenant() and key = any($1)", keys)
+	if err != nil {
 		return nil, err
 	}
 	is := make(map[string]bool, len(named))

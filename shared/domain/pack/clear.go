@@ -196,10 +196,9 @@ func (m *Maker) ofDocuments(ctx context.Context, below string, listed []blob.Obj
 		id, _, _ := strings.Cut(strings.TrimPrefix(o.Key, below), "/")
 		books[i], _ = uuid.Parse(id) // else the zero id, which no book has
 	}
-	var b pgx.Batch
-	var documents []uuid.UUID
-	db.Values(&b, &documents, "select id from book where tenant_id = app.tenant() and id = any($1) and format = 'pdf'", slices.Compact(slices.Clone(books)))
-	if err := m.Database.Run(ctx, &b); err != nil {
+	documents, err := db.ListValues[uuid.UUID](ctx, m.Database,
+		"select id from book where tenant_id = app.tenant() and id = any($1) and format = 'pdf'", slices.Compact(slices.Clone(books)))
+	if err != nil {
 		return nil, err
 	}
 	var drawn []blob.Object

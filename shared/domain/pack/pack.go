@@ -205,10 +205,7 @@ type written struct {
 func (m *Maker) discard(ctx context.Context, tenant, book uuid.UUID, key string) {
 	ctx, cancel := blob.Afterwards(db.In(ctx, db.Tenant(tenant)))
 	defer cancel()
-	var b pgx.Batch
-	named := true
-	db.Value(&b, &named, "select exists (select from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2)", book, key)
-	err := m.Database.Run(ctx, &b)
+	named, err := db.GetValue[bool](ctx, m.Database, "select exists (select from page_pack where tenant_id = app.tenant() and book_id = $1 and key = $2)", book, key)
 	if err == nil && !named {
 		err = m.Media.Delete(ctx, m.Bucket, key)
 	}

@@ -111,10 +111,7 @@ func First(ctx context.Context, d *db.DB, ratings map[uuid.UUID]int32) ([]uuid.U
 	for i, id := range ids {
 		values[i] = ratings[id]
 	}
-	var b pgx.Batch
-	var out []uuid.UUID
-	db.Values(&b, &out, `insert into series_rating (tenant_id, account_id, series_id, id, rating)
+	return db.ListValues[uuid.UUID](ctx, d, `insert into series_rating (tenant_id, account_id, series_id, id, rating)
 		select s.tenant_id, app.account(), s.id, gen_random_uuid(), v.rating from unnest($1::uuid[], $2::integer[]) v(id, rating)
 		join series s on s.tenant_id = app.tenant() and s.id = v.id on conflict (tenant_id, account_id, series_id) do nothing returning series_id`, ids, values)
-	return out, d.Run(ctx, &b)
 }

@@ -140,19 +140,15 @@ type at struct {
 
 // backfill adds the titles of tracked series that match a condition ($1) as aliases.
 func (t *Tracker) backfill(ctx context.Context, h task.Held, at *at, condition string, arg any) error {
-	var total int64
 	from := " from series_tracking t join series s on s.tenant_id = app.tenant() and s.id = t.series_id where t.tenant_id = app.tenant() and t.tracked and " + condition
-	var b pgx.Batch
-	db.Value(&b, &total, "select count(*)"+from, arg)
-	if err := t.Database.Run(ctx, &b); err != nil {
+	total, err := db.GetValue[int64](ctx, t.Database, "select count(*)"+from, arg)
+	if err != nil {
 		return err
 	}
 	for {
-		var page []titled
-		var b pgx.Batch
-		db.All(&b, &page, "select s.id, s.library_id, s.title || array(select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id order by a.id) as titles"+
+		page, err := db.List[titled](ctx, t.Database, "select s.id, s.library_id, s.title || array(select a.title from alternate_title a where a.tenant_id = app.tenant() and a.series_id = s.id order by a.id) as titles"+
 			from+" and t.series_id > $2 order by t.series_id limit $3", arg, at.After, batch)
-		if err := t.Database.Run(ctx, &b); err != nil {
+		if err != nil {
 			return err
 		}
 		if len(page) == 0 {

@@ -121,11 +121,6 @@ func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) 
 	if err := body.check(); err != nil {
 		return nil, library, err
 	}
-	languages := body.Languages.OrNil(nil)
-	var named []string
-	if languages != nil {
-		named = append([]string{}, *languages...)
-	}
 	var b pgx.Batch
 	db.Value(&b, &library, "select library_id from series where tenant_id = app.tenant() and id = $1", series)
 	db.One(&b, &out, `insert into series_tracking as t (tenant_id, series_id, tracked, track_chapters, track_volumes, latest_chapter, latest_volume, languages,
@@ -139,7 +134,7 @@ func track(ctx context.Context, d *db.DB, series uuid.UUID, body *TrackingBody) 
 		  confidence_threshold = case when $15 then $16 else t.confidence_threshold end, updated_at = now()
 		returning `+trackingColumns, series, body.Tracked, body.TrackChapters, body.TrackVolumes,
 		body.LatestKnownChapter.Set, body.LatestKnownChapter.Value, body.LatestKnownVolume.Set, body.LatestKnownVolume.Value,
-		body.Languages.Set, named, body.VolumeChapterMap.Set, body.VolumeChapterMap.Value, body.PollIntervalOverrideS.Set, body.PollIntervalOverrideS.Value,
+		body.Languages.Set, body.Languages.Value, body.VolumeChapterMap.Set, body.VolumeChapterMap.Value, body.PollIntervalOverrideS.Set, body.PollIntervalOverrideS.Value,
 		body.ConfidenceThresholdOverride.Set, body.ConfidenceThresholdOverride.Value)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, library, err

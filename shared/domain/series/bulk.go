@@ -46,10 +46,10 @@ func (b *BulkLocks) UnmarshalJSON(data []byte) error {
 
 // bulk registers the operations that change several series at once.
 func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
-	changed := func(ctx context.Context, at []bulkRow, fields []string) *book.BulkChanged {
+	changed := func(ctx context.Context, at []events.Series, fields []string) *book.BulkChanged {
 		told := make([]events.Event, len(at))
 		for i, s := range at {
-			told[i] = events.SeriesUpdated(events.Series{ID: s.ID, LibraryID: s.LibraryID}, fields...)
+			told[i] = events.SeriesUpdated(s, fields...)
 		}
 		publish(ctx, httpapi.TenantOf(ctx).ID, told...)
 		return &book.BulkChanged{UpdatedCount: len(at), Message: fmt.Sprintf("%d series were changed", len(at))}
@@ -78,13 +78,8 @@ func bulk(a *httpapi.API, d *db.DB, publish events.Publish) {
 		})
 }
 
-type bulkRow struct {
-	ID        uuid.UUID `db:"id"`
-	LibraryID uuid.UUID `db:"library_id"`
-}
-
 // writeAll changes several series by a statement whose first parameter is their ids.
-func writeAll(ctx context.Context, d *db.DB, sql string, ids []uuid.UUID, args ...any) (at []bulkRow, err error) {
+func writeAll(ctx context.Context, d *db.DB, sql string, ids []uuid.UUID, args ...any) (at []events.Series, err error) {
 	var b pgx.Batch
 	book.LockSeries(&b, ids)
 	db.All(&b, &at, sql, append([]any{ids}, args...)...)
@@ -92,7 +87,7 @@ func writeAll(ctx context.Context, d *db.DB, sql string, ids []uuid.UUID, args .
 }
 
 // amendAll changes the metadata of several series.
-func amendAll(ctx context.Context, d *db.DB, ids []uuid.UUID, body *MetadataBody) ([]bulkRow, []string, error) {
+func amendAll(ctx context.Context, d *db.DB, ids []uuid.UUID, body *MetadataBody) ([]events.Series, []string, error) {
 	if err := body.check(); err != nil {
 		return nil, nil, err
 	}

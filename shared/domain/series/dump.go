@@ -1,7 +1,6 @@
 package series
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -22,7 +21,7 @@ type FullPaging struct {
 }
 
 func (p FullPaging) paging() httpapi.Paging {
-	return httpapi.Paging{Page: p.Page, PageSize: min(cmp.Or(p.PageSize, 50), book.MaxFull)}
+	return book.FullInput{Full: true}.Of(httpapi.Paging(p))
 }
 
 // Indexed holds what a companion program needs to find a series in other services.

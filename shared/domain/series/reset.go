@@ -98,7 +98,7 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 		return nil, fault.Missing("Series")
 	}
 	var b pgx.Batch
-	var at []bulkRow
+	var at []events.Series
 	if err := queueReset(&b, &at, from); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func reset(ctx context.Context, d *db.DB, id uuid.UUID) (*Details, error) {
 }
 
 // resetAll resets the given series; ids that no series has are ignored.
-func resetAll(ctx context.Context, d *db.DB, ids []uuid.UUID) (at []bulkRow, err error) {
+func resetAll(ctx context.Context, d *db.DB, ids []uuid.UUID) (at []events.Series, err error) {
 	from, err := origins(ctx, d, ids)
 	if err != nil || len(from) == 0 {
 		return nil, err
@@ -124,7 +124,7 @@ func resetAll(ctx context.Context, d *db.DB, ids []uuid.UUID) (at []bulkRow, err
 
 // queueReset adds the reset of series to the batch. Tasks come first, because they are locked before series. Each
 // series gets a new task, as a running one may have read the books already.
-func queueReset(b *pgx.Batch, at *[]bulkRow, from []origin) error {
+func queueReset(b *pgx.Batch, at *[]events.Series, from []origin) error {
 	n := len(from)
 	ids, extra := make([]uuid.UUID, n), make([]*string, n)
 	texts := map[string][]string{}

@@ -26,15 +26,15 @@ type Setting struct {
 
 // Change is one line of the history of a setting.
 type Change struct {
-	ID           uuid.UUID  `json:"id"`
-	SettingID    uuid.UUID  `json:"settingId"`
-	Key          string     `json:"key"`
-	OldValue     string     `json:"oldValue"`
-	NewValue     string     `json:"newValue"`
-	ChangedBy    *uuid.UUID `json:"changedBy"`
-	ChangedAt    time.Time  `json:"changedAt"`
-	ChangeReason *string    `json:"changeReason"`
-	IPAddress    *string    `json:"ipAddress"`
+	ID           uuid.UUID  `json:"id" db:"id"`
+	SettingID    uuid.UUID  `json:"settingId" db:"-"`
+	Key          string     `json:"key" db:"key"`
+	OldValue     string     `json:"oldValue" db:"old_value"`
+	NewValue     string     `json:"newValue" db:"new_value"`
+	ChangedBy    *uuid.UUID `json:"changedBy" db:"changed_by"`
+	ChangedAt    time.Time  `json:"changedAt" db:"changed_at"`
+	ChangeReason *string    `json:"changeReason" db:"change_reason"`
+	IPAddress    *string    `json:"ipAddress" db:"ip_address"`
 }
 
 // Public is a setting as every signed-in user sees it.
@@ -57,20 +57,12 @@ type record struct {
 	UpdatedBy *uuid.UUID `db:"updated_by"`
 }
 
-// with joins a definition and its record; since is the time of a default.
-func (d *definition) with(r *record, since time.Time) Setting {
+// from joins a definition with its record, if there is one; since is the time of a default.
+func (d *definition) from(records map[string]record, since time.Time) Setting {
 	s := Setting{ID: d.id(), Key: d.Key, Value: d.Default, ValueType: d.Type, Category: d.Category, Description: d.Description,
 		DefaultValue: d.Default, MinValue: d.Min, MaxValue: d.Max, AllowedValues: d.Allowed, Version: 1, UpdatedAt: since}
-	if r != nil {
+	if r, ok := records[d.Key]; ok {
 		s.Value, s.Version, s.UpdatedAt, s.UpdatedBy = r.Value, r.Version, r.UpdatedAt, r.UpdatedBy
 	}
 	return s
-}
-
-// from is with for a record in a map.
-func (d *definition) from(records map[string]record, since time.Time) Setting {
-	if r, ok := records[d.Key]; ok {
-		return d.with(&r, since)
-	}
-	return d.with(nil, since)
 }

@@ -23,11 +23,15 @@ func written(ctx context.Context, d *db.DB, keys []string) (map[string]record, t
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, since, err
 	}
+	return byKey(rows), since, nil
+}
+
+func byKey(rows []record) map[string]record {
 	out := make(map[string]record, len(rows))
 	for _, r := range rows {
 		out[r.Key] = r
 	}
-	return out, since, nil
+	return out
 }
 
 // write is one validated value to store.
@@ -66,43 +70,27 @@ func store(ctx context.Context, d *db.DB, writes []write, reason *string) ([]Set
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, err
 	}
-	byKey := make(map[string]*record, len(rows))
-	for i := range rows {
-		byKey[rows[i].Key] = &rows[i]
-	}
+	stored := byKey(rows)
 	out := make([]Setting, len(writes))
 	for i, w := range writes {
-		out[i] = w.definition.with(byKey[w.definition.Key], time.Time{})
+		out[i] = w.definition.from(stored, time.Time{})
 	}
 	return out, nil
-}
-
-type historyRow struct {
-	ID           uuid.UUID  `db:"id"`
-	Key          string     `db:"key"`
-	OldValue     string     `db:"old_value"`
-	NewValue     string     `db:"new_value"`
-	ChangedBy    *uuid.UUID `db:"changed_by"`
-	ChangedAt    time.Time  `db:"changed_at"`
-	ChangeReason *string    `db:"change_reason"`
-	IPAddress    *string    `db:"ip_address"`
 }
 
 // history returns a page of the changes of a setting, newest first, and their total.
 func history(ctx context.Context, d *db.DB, def *definition, p httpapi.Paging) ([]Change, int64, error) {
 	var b pgx.Batch
-	var rows []historyRow
+	var out []Change
 	var total int64
-	db.All(&b, &rows, `select id, key, old_value, new_value, changed_by, changed_at, change_reason, ip_address from setting_history
+	db.All(&b, &out, `select id, key, old_value, new_value, changed_by, changed_at, change_reason, ip_address from setting_history
 		where tenant_id = app.tenant() and key = $1 order by changed_at desc, id desc limit $2 offset $3`, def.Key, p.Limit(), p.Offset())
 	db.Value(&b, &total, "select count(*) from setting_history where tenant_id = app.tenant() and key = $1", def.Key)
 	if err := d.Run(ctx, &b); err != nil {
 		return nil, 0, err
 	}
-	out := make([]Change, len(rows))
-	for i, r := range rows {
-		out[i] = Change{ID: r.ID, SettingID: def.id(), Key: r.Key, OldValue: r.OldValue, NewValue: r.NewValue, ChangedBy: r.ChangedBy,
-			ChangedAt: r.ChangedAt, ChangeReason: r.ChangeReason, IPAddress: r.IPAddress}
+	for i := range out {
+		out[i].SettingID = def.id()
 	}
 	return out, total, nil
 }

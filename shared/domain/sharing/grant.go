@@ -67,6 +67,21 @@ func (w grantee) queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 }
 
 // queue adds the select of an owner's grants to a batch.
+// of runs the statements that queue adds to the batch; NotFound if there is no such grantee.
+func (w grantee) of(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
+	var b pgx.Batch
+	var exists bool
+	w.queueExists(&b, &exists, id)
+	queue(&b)
+	if err := d.Run(ctx, &b); err != nil {
+		return err
+	}
+	if !exists {
+		return fault.Missing(w.what)
+	}
+	return nil
+}
+
 func (w grantee) queue(b *pgx.Batch, dst *[]UserGrant, id uuid.UUID) {
 	db.All(b, dst, "select "+grantColumns+` from sharing_grant g join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
 		where g.tenant_id = app.tenant() and g.`+w.column+" = $1 order by t.name collate natural_order", id)
@@ -108,18 +123,8 @@ func (w grantee) revoke(ctx context.Context, d *db.DB, id, tag uuid.UUID) error 
 func QueueGrants(b *pgx.Batch, dst *[]UserGrant, user uuid.UUID) { users.queue(b, dst, user) }
 
 func userGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*UserGrants, error) {
-	var b pgx.Batch
-	var exists bool
 	out := &UserGrants{UserID: user}
-	users.queueExists(&b, &exists, user)
-	users.queue(&b, &out.Grants, user)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing(users.what)
-	}
-	return out, nil
+	return out, users.of(ctx, d, user, func(b *pgx.Batch) { users.queue(b, &out.Grants, user) })
 }
 
 // said is a grant of a user with its origin.
@@ -133,21 +138,17 @@ type said struct {
 
 // effectiveGrants returns a user's grants as app.enter evaluates them.
 func effectiveGrants(ctx context.Context, d *db.DB, user uuid.UUID) (*EffectiveGrants, error) {
-	var b pgx.Batch
-	var exists bool
 	var all []said
-	users.queueExists(&b, &exists, user)
-	db.All(&b, &all, `select g.sharing_tag_id, t.name, g.mode, g.group_id, n.name as group_name from sharing_grant g
+	err := users.of(ctx, d, user, func(b *pgx.Batch) {
+		db.All(b, &all, `select g.sharing_tag_id, t.name, g.mode, g.group_id, n.name as group_name from sharing_grant g
 		join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
 		left join access_group n on n.tenant_id = g.tenant_id and n.id = g.group_id
 		where g.tenant_id = app.tenant() and (g.account_id = $1
 		  or g.group_id in (select m.group_id from access_group_member m where m.tenant_id = app.tenant() and m.account_id = $1))
 		order by t.name collate natural_order, t.id, g.mode desc, g.group_id is not null, n.name collate natural_order`, user)
-	if err := d.Run(ctx, &b); err != nil {
+	})
+	if err != nil {
 		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing(users.what)
 	}
 	out := &EffectiveGrants{UserID: user, Grants: []EffectiveGrant{}}
 	for _, s := range all {

@@ -53,20 +53,11 @@ func groupDetails(ctx context.Context, d *db.DB, id uuid.UUID) (*GroupDetails, e
 }
 
 // groupsOf returns the groups of a user.
-func groupsOf(ctx context.Context, d *db.DB, user uuid.UUID) ([]GroupSummary, error) {
-	var b pgx.Batch
-	var exists bool
-	var out []GroupSummary
-	users.queueExists(&b, &exists, user)
-	db.All(&b, &out, `select n.id, n.name, n.description from access_group n join access_group_member m on m.tenant_id = n.tenant_id and m.group_id = n.id
+func groupsOf(ctx context.Context, d *db.DB, user uuid.UUID) (out []GroupSummary, err error) {
+	return out, users.of(ctx, d, user, func(b *pgx.Batch) {
+		db.All(b, &out, `select n.id, n.name, n.description from access_group n join access_group_member m on m.tenant_id = n.tenant_id and m.group_id = n.id
 		where n.tenant_id = app.tenant() and m.account_id = $1 order by n.name collate natural_order`, user)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing(users.what)
-	}
-	return out, nil
+	})
 }
 
 // addMembers adds users to a group, all or none: NotFound if one is unknown.

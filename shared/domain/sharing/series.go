@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longbox/longbox/shared/domain/progress"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/events"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -24,19 +25,8 @@ func queueLibrary(b *pgx.Batch, dst **uuid.UUID, series uuid.UUID) {
 	db.Value(b, dst, "select library_id from series where tenant_id = app.tenant() and id = $1 for no key update", series)
 }
 
-func seriesTags(ctx context.Context, d *db.DB, series uuid.UUID) ([]TagSummary, error) {
-	var b pgx.Batch
-	var exists bool
-	var out []TagSummary
-	db.Value(&b, &exists, "select exists (select from series where tenant_id = app.tenant() and id = $1)", series)
-	queueSeriesTags(&b, &out, series)
-	if err := d.Run(ctx, &b); err != nil {
-		return nil, err
-	}
-	if !exists {
-		return nil, fault.Missing("Series")
-	}
-	return out, nil
+func seriesTags(ctx context.Context, d *db.DB, series uuid.UUID) (out []TagSummary, err error) {
+	return out, progress.OfSeries(ctx, d, series, func(b *pgx.Batch) { queueSeriesTags(b, &out, series) })
 }
 
 // changed publishes that the visibility of a series has changed; a nil library means that there is no such series.

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,23 +14,21 @@ import (
 )
 
 // book names a book by one of five strategies.
-type book struct {
-	name func(key string, n naming.Name, p Place, meta *Meta) (title string, volume *int, chapter *float64)
-}
+type book func(key string, n naming.Name, p Place, meta *Meta) (title string, volume *int, chapter *float64)
 
 func newBook(name string, c *config) (book, []fault.Field) {
 	var b book
 	switch name {
 	case "filename", "series_name": // titles of the latter are made later: see Title
-		b.name = byFilename
+		b = byFilename
 	case "metadata_first":
-		b.name = metadataFirst
+		b = metadataFirst
 	case "smart":
-		b.name = smart(c)
+		b = smart(c)
 	case "custom":
-		b.name = customBook(c)
+		b = customBook(c)
 	default:
-		return b, []fault.Field{{Field: "bookStrategy", Message: "must be filename, metadata_first, smart, series_name or custom"}}
+		return nil, []fault.Field{{Field: "bookStrategy", Message: "must be filename, metadata_first, smart, series_name or custom"}}
 	}
 	return b, c.bad
 }
@@ -43,17 +42,13 @@ func metadataFirst(key string, _ naming.Name, _ Place, meta *Meta) (string, *int
 	if meta == nil {
 		return stem(key), nil, nil
 	}
-	title := strings.TrimSpace(meta.Title)
-	if title == "" {
-		title = stem(key)
-	}
-	return title, meta.Volume, meta.Chapter
+	return cmp.Or(strings.TrimSpace(meta.Title), stem(key)), meta.Volume, meta.Chapter
 }
 
 var generic = lazyregexp.New(`(?i)^(?:(?:vol(?:ume)?|chapter|issue|part|ep(?:isode)?)\.?\s*#?\s*|#\s*)?\d+(?:\.\d+)?$`)
 
 // smart uses the metadata's title unless it is only a number.
-func smart(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *float64) {
+func smart(c *config) book {
 	var list []string
 	if !c.read("additionalGenericPatterns", &list, "an array of regular expressions") {
 		c.read("genericPatterns", &list, "an array of regular expressions")
@@ -82,7 +77,7 @@ var placeholders = []string{"series", "volume", "chapter", "title", "filename"}
 
 // customBook applies an expression to the file name without extension, with the optional groups volume, chapter, title
 // and series.
-func customBook(c *config) func(string, naming.Name, Place, *Meta) (string, *int, *float64) {
+func customBook(c *config) book {
 	var pattern, template string
 	fallback := "filename"
 	c.read("pattern", &pattern, "a regular expression")

@@ -150,11 +150,7 @@ func (c *config) template(name, value string, known []string) {
 		return
 	}
 	for _, m := range placeholder.FindAllStringSubmatch(value, -1) {
-		found := false
-		for _, k := range known {
-			found = found || k == m[1]
-		}
-		if !found {
+		if !slices.Contains(known, m[1]) {
 			c.fail(name, "{%s} is not a placeholder here; use {%s}", m[1], strings.Join(known, "}, {"))
 		}
 	}

@@ -15,9 +15,8 @@ import (
 
 // series finds the series of a file by one of six strategies.
 type series struct {
-	place   func(key string) Place
-	placeBy func(key string, p Place, meta Meta) Place
-	alone   bool // package documents beside books are not read
+	place func(key string) Place
+	alone bool // package documents beside books are not read
 }
 
 func newSeries(name string, c *config) (series, []fault.Field) {
@@ -129,11 +128,11 @@ func flat(c *config) series {
 		p.Later = true
 		return p
 	}
-	return series{place: place, placeBy: bySeries}
+	return series{place: place}
 }
 
 // bySeries moves a book to the series in its metadata.
-func bySeries(_ string, p Place, meta Meta) Place {
+func bySeries(p Place, meta *Meta) Place {
 	if name := strings.TrimSpace(meta.Series); name != "" {
 		p.Path, p.Name = named(name), name
 	}
@@ -213,7 +212,7 @@ func calibre(c *config) series {
 		}
 		return p
 	}
-	return series{place: place, placeBy: bySeries, alone: !packages}
+	return series{place: place, alone: !packages}
 }
 
 // custom applies an expression with the group series to the path below the root; a file that does not match belongs to

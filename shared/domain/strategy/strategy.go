@@ -24,22 +24,17 @@ type Set struct {
 
 // New validates the strategies and lists every error.
 func New(o Options) (*Set, []fault.Field) {
-	s := &Set{number: o.Number}
-	var bad []fault.Field
-	var more []fault.Field
-	if s.series, more = newSeries(o.Series, parseConfig("seriesConfig", o.SeriesConfig)); more != nil {
-		bad = append(bad, more...)
-	}
-	if s.book, more = newBook(o.Book, parseConfig("bookConfig", o.BookConfig)); more != nil {
-		bad = append(bad, more...)
-	}
+	s := &Set{number: o.Number, byName: o.Book == "series_name"}
+	var bad, more []fault.Field
+	s.series, bad = newSeries(o.Series, parseConfig("seriesConfig", o.SeriesConfig))
+	s.book, more = newBook(o.Book, parseConfig("bookConfig", o.BookConfig))
+	bad = append(bad, more...)
 	switch o.Number {
 	case "file_order", "metadata", "filename", "smart":
 	default:
 		bad = append(bad, fault.Field{Field: "numberStrategy", Message: "must be file_order, metadata, filename or smart"})
 	}
 	bad = append(bad, parseConfig("numberConfig", o.NumberConfig).bad...)
-	s.byName = o.Book == "series_name"
 	if len(bad) > 0 {
 		return nil, bad
 	}
@@ -89,10 +84,10 @@ type File struct {
 func (s *Set) Read(key string, meta *Meta) File {
 	f := File{Place: s.series.place(key)}
 	if meta != nil && f.Later {
-		f.Place = s.series.placeBy(key, f.Place, *meta)
+		f.Place = bySeries(f.Place, meta)
 	}
 	name := naming.Detect(key)
-	f.Title, f.Volume, f.Chapter = s.book.name(key, name, f.Place, meta)
+	f.Title, f.Volume, f.Chapter = s.book(key, name, f.Place, meta)
 	f.Title = naming.Line(f.Title)
 	if f.Volume == nil {
 		f.Volume = f.Place.Volume

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -45,10 +44,8 @@ func (o *Outcome) Read(dst any) error {
 func Await(ctx context.Context, d *db.DB, id uuid.UUID) (*Outcome, error) {
 	until := time.Now().Add(lookFor)
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		var b pgx.Batch
-		var o *Outcome
-		db.One(&b, &o, "select status, place, result, last_error from task where tenant_id = app.tenant() and id = $1", id)
-		if err := d.Run(ctx, &b); err != nil {
+		o, err := db.Get[Outcome](ctx, d, "select status, place, result, last_error from task where tenant_id = app.tenant() and id = $1", id)
+		if err != nil {
 			return nil, err
 		}
 		if o == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/longbox/longbox/shared/platform/fault"
 )
 
-// DefaultLease is how long a worker may be silent before its tasks can be claimed by another.
-const DefaultLease = 30 * time.Second
+// defaultLease is how long a worker may be silent before its tasks can be claimed by another.
+const defaultLease = 30 * time.Second
 
 // Held is a task that this worker has claimed.
 type Held struct {

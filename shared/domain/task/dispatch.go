@@ -30,10 +30,8 @@ type Dispatcher struct {
 func (d *Dispatcher) Dispatch(ctx context.Context, database *db.DB, tenant uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(db.In(context.WithoutCancel(ctx), db.Tenant(tenant)), dispatchTime)
 	defer cancel()
-	var b pgx.Batch
-	var ids []uuid.UUID
-	db.Values(&b, &ids, "select app.next_to_send($1, $2)", d.Window, d.Resend)
-	if err := database.Run(ctx, &b); err != nil {
+	ids, err := db.ListValues[uuid.UUID](ctx, database, "select app.next_to_send($1, $2)", d.Window, d.Resend)
+	if err != nil {
 		return fmt.Errorf("choose tasks to send: %w", err)
 	}
 	if len(ids) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -32,12 +33,16 @@ func QueueDone(b *pgx.Batch, parent uuid.UUID, done int, dst **Held) {
 // ProgressEvent returns the event for the progress of a running task.
 func ProgressEvent(h Held, current, total int64) events.Event {
 	h.Current, h.Total = current, total
-	return Progressed(progress(h, Running))
+	return progressEvent(h, Running, nil)
 }
 
-func progress(h Held, status string) events.TaskProgress {
-	return events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, Progress: events.Progress{Current: h.Current, Total: h.Total},
-		StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+func progressEvent(h Held, status string, failure *string) events.Event {
+	e := events.TaskProgress{TaskID: h.ID, TaskType: h.Type, Status: status, Progress: events.Progress{Current: h.Current, Total: h.Total},
+		Error: failure, StartedAt: h.Started, LibraryID: h.LibraryID, SeriesID: h.SeriesID, BookID: h.BookID}
+	if status != Running && status != Pending {
+		e.CompletedAt = new(time.Now().UTC())
+	}
+	return Progressed(e)
 }
 
 // Progressed returns the task_progress event and adds a message. All listeners get it, so it omits the error of a task

@@ -42,7 +42,7 @@ type Runner struct {
 	Worker   string // name in locked_by
 	Slots    int    // tasks at once
 	Poll     time.Duration
-	Lease    time.Duration // zero: DefaultLease
+	Lease    time.Duration // zero: defaultLease
 	// Slice is how long a task may run while others wait and every slot is taken; zero means no limit.
 	Slice time.Duration
 	// Added is called when a task has ended, so that the next one is sent; nil if no messages are sent.
@@ -75,7 +75,7 @@ func (r *Runner) init() {
 	r.once.Do(func() {
 		r.held, r.slots = map[db.Task]*running{}, make(chan struct{}, r.Slots)
 		if r.Lease == 0 {
-			r.Lease = DefaultLease
+			r.Lease = defaultLease
 		}
 	})
 }
@@ -204,13 +204,4 @@ func (r *Runner) call(ctx context.Context, h Held) (result any, err error) {
 		return nil, fault.New(fault.BadRequest, "No worker can run tasks of type %s", h.Type)
 	}
 	return handle(ctx, h)
-}
-
-func progressEvent(h Held, status string, failure *string) events.Event {
-	e := progress(h, status)
-	e.Error = failure
-	if status != Running && status != Pending {
-		e.CompletedAt = new(time.Now().UTC())
-	}
-	return Progressed(e)
 }

@@ -77,22 +77,15 @@ func QueueNames(b *pgx.Batch, table string, names []string, condition string, ar
 	b.Queue(hold, names) // those that somebody else has added meanwhile
 }
 
-// touched is a series or book that a change has met.
-type touched struct {
-	ID        uuid.UUID `db:"id"`
-	SeriesID  uuid.UUID `db:"series_id"`
-	LibraryID uuid.UUID `db:"library_id"`
-}
-
-// change is what a batch does to the genres or tags of owners.
+// change is what a batch does to the genres or tags of owners. Of a series, ID and SeriesID are the same.
 type change struct {
-	fewer, more []touched
+	fewer, more []events.Book
 }
 
 // met are the owners that have lost or got something.
-func (c *change) met() []touched {
+func (c *change) met() []events.Book {
 	out := append(slices.Clone(c.fewer), c.more...)
-	slices.SortFunc(out, func(a, b touched) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortFunc(out, func(a, b events.Book) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return slices.Compact(out)
 }
 
@@ -135,10 +128,8 @@ func (k kind) list(ctx context.Context, d *db.DB, limit, offset int) ([]book.Ter
 }
 
 // clean removes what neither series nor books have, and tells the names.
-func (k kind) clean(ctx context.Context, d *db.DB) (names []string, err error) {
-	var b pgx.Batch
-	db.Values(&b, &names, "select app.clean_terms($1)", k.table)
-	return names, d.Run(ctx, &b)
+func (k kind) clean(ctx context.Context, d *db.DB) ([]string, error) {
+	return db.ListValues[string](ctx, d, "select app.clean_terms($1)", k.table)
 }
 
 // told is the maximum number of series and books that get their own event; beyond it, only their libraries do.
@@ -180,7 +171,7 @@ func (k kind) remove(ctx context.Context, d *db.DB, id uuid.UUID, rows int, end 
 
 // removed are the series and books from which a term was taken, whether there was the term, and whether it is left.
 type removed struct {
-	owners      [2][]touched
+	owners      [2][]events.Book
 	found, left bool
 }
 
@@ -209,11 +200,11 @@ func (k kind) removePart(ctx context.Context, d *db.DB, id uuid.UUID, rows int, 
 // losers are the series and books that have lost a term; of very many, only their libraries are kept.
 type losers struct {
 	n         int
-	owners    [2][]touched
+	owners    [2][]events.Book
 	libraries map[uuid.UUID]bool
 }
 
-func (l *losers) add(part [2][]touched) {
+func (l *losers) add(part [2][]events.Book) {
 	if l.libraries == nil {
 		l.libraries = map[uuid.UUID]bool{}
 	}
@@ -225,7 +216,7 @@ func (l *losers) add(part [2][]touched) {
 		}
 	}
 	if l.n > told {
-		l.owners = [2][]touched{}
+		l.owners = [2][]events.Book{}
 	}
 }
 
@@ -259,7 +250,7 @@ func (s set) of(ctx context.Context, d *db.DB, id uuid.UUID) (terms []book.Term,
 }
 
 // replace gives an owner just these, and tells whether that was a change.
-func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string) (terms []book.Term, met []touched, err error) {
+func (s set) replace(ctx context.Context, d *db.DB, id uuid.UUID, names []string) (terms []book.Term, met []events.Book, err error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
@@ -292,7 +283,7 @@ func QueueReplaceOfBook(b *pgx.Batch, table string, id uuid.UUID, names []string
 }
 
 // add gives an owner one more; Conflict where it has as many as there may be.
-func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*book.Term, []touched, error) {
+func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*book.Term, []events.Book, error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
@@ -315,7 +306,7 @@ func (s set) add(ctx context.Context, d *db.DB, id uuid.UUID, name string) (*boo
 }
 
 // drop takes one from an owner; NotFound where there is no such owner, or it has none of the kind with this id.
-func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched, error) {
+func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]events.Book, error) {
 	var b pgx.Batch
 	var exists bool
 	var c change
@@ -334,7 +325,7 @@ func (s set) drop(ctx context.Context, d *db.DB, owner, id uuid.UUID) ([]touched
 }
 
 // change takes names from several owners and adds others, and tells of which that was a change.
-func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer []string) ([]touched, error) {
+func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer []string) ([]events.Book, error) {
 	var b pgx.Batch
 	var c change
 	s.lock(&b, ids)
@@ -347,7 +338,7 @@ func (s set) change(ctx context.Context, d *db.DB, ids []uuid.UUID, more, fewer 
 }
 
 // events tell of owners that these have changed.
-func (s set) events(of []touched) []events.Event {
+func (s set) events(of []events.Book) []events.Event {
 	out := make([]events.Event, len(of))
 	for i, t := range of {
 		out[i] = s.Updated(t.ID, t.SeriesID, t.LibraryID, s.plural)

@@ -88,14 +88,14 @@ func Forget(ctx context.Context, system *db.DB, store *blob.Store, patience time
 		return fmt.Errorf("delete completed uploads: %w", err)
 	}
 	// In random order, so that refused ones do not keep others waiting.
-	rows, err := system.Pool().Query(ctx, `select id, bucket, prefix || key as key, store_id, expires_at < now() - $2::interval as old from upload
+	rows, _ := system.Pool().Query(ctx, `select id, bucket, prefix || key as key, store_id, expires_at < now() - $2::interval as old from upload
 		where expires_at < now() and completed_at is null order by random() limit $1`, forgetAtOnce, tryFor)
+	expired, err := pgx.CollectRows(rows, pgx.RowToStructByName[left]) // also returns the error of Query
 	if err != nil {
 		return fmt.Errorf("find expired uploads: %w", err)
 	}
-	expired, err := pgx.CollectRows(rows, pgx.RowToStructByName[left])
-	if err != nil || len(expired) == 0 {
-		return err
+	if len(expired) == 0 {
+		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

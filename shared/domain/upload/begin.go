@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -84,12 +85,9 @@ func (u *Uploader) list(ctx context.Context, in *ListInput) (*httpapi.Page[Open]
 	return httpapi.NewPage(ctx, in.Paging, out, total), nil
 }
 
-// On reports whether the server accepts uploads.
-func (u *Uploader) On() bool { return u.Config.MaxBytes > 0 }
-
 // open returns why the library accepts no uploads at all, or nil.
 func (u *Uploader) open(at *place) error {
-	if !u.On() {
+	if u.Config.MaxBytes == 0 {
 		return fault.New(fault.Conflict, "This server accepts no uploads; put the files into %s and scan the library", at.Path)
 	}
 	if !at.Active { // notifications for it are ignored
@@ -149,17 +147,13 @@ func tooMany(open int64) error {
 
 // room rejects replacing existing files unless overwrite is set, and more books than the tenant's limit.
 func (at *place) room(files []checked, exist []string, overwrite bool) error {
-	known := map[string]bool{}
-	for _, key := range exist {
-		known[key] = true
-	}
 	var taken []fault.Field
 	var fresh int64
 	for i, f := range files {
 		switch {
-		case known[f.path] && !overwrite:
+		case slices.Contains(exist, f.path) && !overwrite:
 			taken = append(taken, fault.Field{Field: fmt.Sprintf("files[%d].path", i), Message: "already exists; set overwrite to replace it"})
-		case f.book && !known[f.path]:
+		case f.book && !slices.Contains(exist, f.path):
 			fresh++
 		}
 	}

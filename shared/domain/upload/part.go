@@ -112,11 +112,6 @@ func (u *Uploader) completed(ctx context.Context, r *row) (*Completed, error) {
 	return &Completed{r.Key, r.Size}, err
 }
 
-func (u *Uploader) forget(ctx context.Context, id uuid.UUID) error {
-	_, err := db.Exec(ctx, u.Database, "delete from upload where tenant_id = app.tenant() and id = $1", id)
-	return err
-}
-
 // part returns the n-th part of the file, from 1.
 func (r *row) part(n int) (offset, size int64, ok bool) {
 	offset = int64(n-1) * r.PartSize
@@ -241,7 +236,8 @@ func (u *Uploader) abort(ctx context.Context, in *Input) error {
 	if err := u.Store.AbortParts(ctx, r.Bucket, r.Prefix+r.Key, r.StoreID); err != nil {
 		return refused(err)
 	}
-	return u.forget(ctx, r.ID)
+	_, err = db.Exec(ctx, u.Database, "delete from upload where tenant_id = app.tenant() and id = $1", r.ID)
+	return err
 }
 
 func gone(err error) error {

@@ -31,9 +31,9 @@ type row struct {
 	Publisher string    `db:"publisher"`
 	Language  string    `db:"language"`
 	ISBN      string    `db:"isbn"`
-	Year      *int      `db:"year"`
-	Month     *int      `db:"month"`
-	Day       *int      `db:"day"`
+	Year      *int32    `db:"year"`
+	Month     *int32    `db:"month"`
+	Day       *int32    `db:"day"`
 	Authors   []author  `db:"authors"`
 	Genres    []string  `db:"genres"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -72,18 +72,7 @@ func (r *row) published() string {
 	if r.Year == nil || *r.Year < 1 || *r.Year > 9999 {
 		return ""
 	}
-	month, day := time.January, 1
-	if r.Month != nil {
-		month = time.Month(*r.Month)
-	}
-	if r.Day != nil && r.Month != nil {
-		day = *r.Day
-	}
-	at := time.Date(*r.Year, month, day, 0, 0, 0, 0, time.UTC)
-	if at.Month() != month {
-		at = time.Date(*r.Year, month, 1, 0, 0, 0, 0, time.UTC)
-	}
-	return at.Format(time.DateOnly)
+	return *booklist.Released(r.Year, r.Month, r.Day)
 }
 
 // by returns the names of the people with one of the roles.

@@ -43,7 +43,7 @@ func TestPlaces(t *testing.T) {
 // A partially known date becomes a full one: apps such as Komelia refuse a manifest with another.
 func TestPublished(t *testing.T) {
 	t.Parallel()
-	n := func(n int) *int { return &n }
+	n := func(n int32) *int32 { return &n }
 	for _, c := range []struct {
 		row  row
 		want string

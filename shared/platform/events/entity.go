@@ -8,10 +8,17 @@ import (
 )
 
 // Book identifies a book with its series and library.
-type Book struct{ ID, SeriesID, LibraryID uuid.UUID }
+type Book struct {
+	ID        uuid.UUID `db:"id"`
+	SeriesID  uuid.UUID `db:"series_id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
 
 // Series identifies a series with its library.
-type Series struct{ ID, LibraryID uuid.UUID }
+type Series struct {
+	ID        uuid.UUID `db:"id"`
+	LibraryID uuid.UUID `db:"library_id"`
+}
 
 // EntityType is the kind of entity whose cover changed.
 type EntityType string

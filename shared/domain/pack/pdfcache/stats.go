@@ -61,17 +61,15 @@ type Closed struct {
 
 // pages counts the packs. A pack whose book is gone does not count as one of a PDF document; the scheduler deletes it.
 func pages(ctx context.Context, d *db.DB, c Config) (*Pages, error) {
-	var b pgx.Batch
-	var found *struct {
+	found, err := db.Get[struct {
 		Files  int64  `db:"files"`
 		Bytes  int64  `db:"bytes"`
 		Oldest *int64 `db:"oldest"`
-	}
-	db.One(&b, &found, `select count(*) as files, coalesce(sum(p.size), 0)::bigint as bytes,
+	}](ctx, d, `select count(*) as files, coalesce(sum(p.size), 0)::bigint as bytes,
 		extract(day from now() - min(p.created_at))::bigint as oldest
 		from page_pack p join book b on b.tenant_id = p.tenant_id and b.id = p.book_id
 		where p.tenant_id = app.tenant() and b.format = 'pdf'`)
-	if err := d.Run(ctx, &b); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return &Pages{BookCount: found.Files, CacheDir: httpapi.TenantOf(ctx).ID.String() + "/pack/", CacheEnabled: c.Made != never,
