@@ -35,7 +35,7 @@ type Status struct {
 	BooksDeleted   int64      `json:"booksDeleted" db:"books_deleted"`
 	BooksRestored  int64      `json:"booksRestored" db:"books_restored"`
 	BooksMoved     int64      `json:"booksMoved" db:"books_moved" doc:"Number of books found in another place with the same content; neither created nor deleted"`
-	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Number of removals for which the scan stopped: more than half of the books, or all if it listed none; 0 if it did not stop. errors says what to do"`
+	RemovalsHeld   int64      `json:"removalsHeld" db:"removals_held" doc:"Number of removals for which the scan stopped: more than half of the books, or any if it listed none or its folder became empty; 0 if it did not stop. errors says what to do"`
 	ErrorCount     int64      `json:"errorCount" db:"error_count"`
 	Errors         []string   `json:"errors" db:"errors" nullable:"false" doc:"The first errors; empty for users from whom series are hidden"`
 	StartedAt      time.Time  `json:"startedAt" db:"started_at"`

@@ -12,13 +12,13 @@ import (
 )
 
 // guardLeast is the minimum number of removals for the guard: a scan may always remove fewer, even in a small
-// library, unless it lists no book at all.
+// library, unless it lists no book at all or its folder is empty.
 const guardLeast = 10
 
 // guard stops a scan of a folder that never had a book. Before anything is removed, it also stops a scan that lists no
-// book at all, or that would remove more than half of the books present at the last scan of the library, unless an
-// administrator has confirmed that number. Moved books are not removals: until they are read, files of the same size
-// count for them; in a later scan, files with the same content.
+// book at all, whose folder is empty by now, or that would remove more than half of the books present at the last scan
+// of the library, unless an administrator has confirmed that number. Moved books are not removals: until they are read,
+// files of the same size count for them; in a later scan, files with the same content.
 func (r *run) guard(ctx context.Context) error {
 	gone := len(r.at.Vanished)
 	switch {
@@ -40,6 +40,17 @@ func (r *run) guard(ctx context.Context) error {
 			"Check that the folder exists and is mounted, and check allowedFormats and excludedPatterns; "+
 			"if the books are really gone, delete the library or, for one folder of it, confirm with POST /api/v1/libraries/%s/scan/confirm",
 			r.shownPath(), gone, r.library.ID)
+	}
+	if r.params.Path == "" || gone > r.params.Removals {
+		// A disk may have gone since begin: its empty folder is listed without an error.
+		holds, err := r.Library.Holds(ctx, r.library.Bucket, r.prefix())
+		switch {
+		case err != nil:
+			return r.explain(err)
+		case !holds:
+			return r.hold(ctx, gone, "%s became empty while it was scanned: nothing was removed. Check that its disk is mounted, and scan again",
+				r.shownPath())
+		}
 	}
 	if gone < guardLeast || gone <= r.params.Removals {
 		return nil

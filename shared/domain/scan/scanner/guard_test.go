@@ -2,10 +2,12 @@ package scanner_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -234,5 +236,51 @@ func TestGuardAtItsBorder(t *testing.T) {
 	r.removeAll("A")
 	if res := r.scanWith(scan.Params{Mode: "normal", Removals: 3}); res.Status != "failed" || res.Held != 3 || r.live() != 3 {
 		t.Errorf("nothing is listed: %d books, %+v", r.live(), res)
+	}
+}
+
+// A disk that is unmounted while the library on it is listed leaves an empty folder, which is listed without an error:
+// nothing is removed, though less than half of the books are missing in the listing.
+func TestGuardOfADiskThatVanishes(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]scan.Params{"library": {Mode: scan.Normal}, "folder": {Mode: scan.Normal, Path: "Disk"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i := range 24 {
+				testkit.WriteFile(t, r.folder, fmt.Sprintf("Disk/%c/%d.cbz", 'A'+rune(i%2), i), testkit.Comic(t, i, 1, ""))
+			}
+			if name == "folder" {
+				testkit.WriteFile(t, r.folder, "Other/1.cbz", testkit.Comic(t, 99, 1, ""))
+			}
+			r.exec("update library set purge_deleted_on_scan = true")
+			r.scanned("normal")
+			books := r.live()
+
+			var mu sync.Mutex
+			mounted := true
+			r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				q := req.URL.Query()
+				if q.Get("list-type") == "" || q.Get("delimiter") != "" {
+					next.ServeHTTP(w, req)
+					return
+				}
+				mu.Lock() // ranges are listed at once
+				defer mu.Unlock()
+				next.ServeHTTP(w, req)
+				if mounted && strings.HasPrefix(q.Get("start-after"), "Disk/") { // a page with half of the books
+					mounted = false
+					r.removeAll("Disk")
+				}
+			})
+			res := r.scanWith(p)
+			r.idle()
+			if res.Status != "failed" || res.Held != 12 || res.Deleted != 0 || r.live() != books || !strings.Contains(*res.Failure, "while it was scanned") {
+				t.Errorf("%d books of %d: %+v", r.live(), books, res)
+			}
+			if mounted {
+				t.Error("the disk is still there")
+			}
+		})
 	}
 }
