@@ -127,7 +127,7 @@ func (s *Settler) Settle(ctx context.Context, tenant, id uuid.UUID) error {
 	follow.AfterScan(&b, id, &moved)
 	b.Queue(`update library l set looked_at = greatest(l.looked_at, t.created_at) from task t join scan s on s.tenant_id = t.tenant_id and s.id = t.id
 		where l.tenant_id = app.tenant() and l.id = $2 and t.tenant_id = l.tenant_id and t.id = $1 and t.status = 'completed'
-		  and coalesce(t.params ->> 'path', '') = '' and s.unlisted = 0`, id, at.Library)
+		  and coalesce(t.params ->> 'path', '') = '' and s.unlisted = 0 and s.files_refused = 0`, id, at.Library)
 	b.Queue(countsSQL, id)
 	db.One(&b, &status, ByTaskSQL, id)
 	if err := s.Database.RunWithin(ctx, &b, settleWithin); err != nil {

@@ -392,6 +392,39 @@ func TestLastWholeScanIsKept(t *testing.T) {
 	}
 }
 
+// A scan that has not seen all files is kept until a scan of the whole library has completed: until then, no book of the
+// library is purged.
+func TestScanThatMissedFilesIsKept(t *testing.T) {
+	t.Parallel()
+	for _, missed := range []string{"unlisted = 101", "files_refused = 1"} {
+		s, _ := serve(t)
+		library := library(t, s)
+		c := s.User(t, "one", "maintainer")
+		var ids [6]uuid.UUID
+		for i, params := range []scanned{{}, {}, {Path: "a"}, {}, {Path: "b"}, {Path: "c"}} {
+			ids[i] = add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &library, Params: params})
+			exec(t, s, "insert into scan (tenant_id, id, library_id, mode) values ($1, $2, $3, 'normal')", s.One, ids[i], library)
+		}
+		exec(t, s, "update scan set "+missed+" where id in ($1, $2, $3)", ids[0], ids[2], ids[3])
+		exec(t, s, "update task set status = 'completed', completed_at = now() - interval '99 days' where tenant_id = $1", s.One)
+		exec(t, s, "update task set status = 'failed' where id = $1", ids[3])
+		if m := c.Do("DELETE", base+"/purge?days=30", nil).Want(200).Map(); m["deleted"] != 2.0 {
+			t.Errorf("%s: %v", missed, m)
+		}
+		if n, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil || n != 0 {
+			t.Errorf("%s: %d are forgotten, %v", missed, n, err)
+		}
+		for i, status := range []int{404, 200, 200, 200, 404, 200} {
+			c.Do("GET", base+"/"+ids[i].String(), nil).Want(status)
+		}
+		whole := add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &library, Params: scanned{}})
+		exec(t, s, "update task set status = 'completed', completed_at = now() where id = $1", whole)
+		if n, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil || n != 4 {
+			t.Errorf("%s: after a whole scan %d are forgotten, %v", missed, n, err)
+		}
+	}
+}
+
 // scanned are the parameters of a scan.
 type scanned struct {
 	Path string `json:"path,omitempty"`

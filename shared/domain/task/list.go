@@ -132,12 +132,16 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 	return out, nil
 }
 
-// notLast excludes from the tasks t the newest scan of each library, which is the library's scan state, and the newest
-// completed scan of the whole library: later file moves are looked for since that one. Deleted libraries have neither.
+// notLast excludes from the tasks t, of each library that is not deleted:
+//   - the newest scan, which is the library's scan state,
+//   - the newest completed scan of the whole library: later file moves are looked for since that one,
+//   - scans since then that have not seen all files: books whose files are gone must not be purged.
 const notLast = ` and (t.type <> 'scan_library' or t.library_id is null
 	or not exists (select from library l where l.tenant_id = t.tenant_id and l.id = t.library_id) or exists (select from task n
 	where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id)
-	and (t.status <> 'completed' or coalesce(t.params ->> 'path', '') <> '' or exists (select from task n
+	and ((t.status <> 'completed' or coalesce(t.params ->> 'path', '') <> '')
+	    and not exists (select from scan s where s.tenant_id = t.tenant_id and s.id = t.id and s.files_refused + s.unlisted > 0)
+	  or exists (select from task n
 	  where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id
 	    and n.status = 'completed' and coalesce(n.params ->> 'path', '') = '')))`
 

@@ -80,7 +80,7 @@ func TestRolesAreBound(t *testing.T) {
 
 // systemWide are the tables in which longbox_system sees all tenants' rows, to find due work.
 var systemWide = map[string]bool{"tenant": true, "refresh_token": true, "verification_token": true, "setting": true, "setting_schedule": true, "plugin_schedule": true, "library_job": true,
-	"library": true, "task": true, "task_metric": true, "page_pack": true, "cover_sweep": true, "oidc_state": true, "term_fill": true, "alternate_title_fill": true, "release_fill": true, "export_cleanup": true, "release_source": true, "upload": true}
+	"library": true, "task": true, "task_metric": true, "page_pack": true, "cover_sweep": true, "oidc_state": true, "term_fill": true, "alternate_title_fill": true, "release_fill": true, "export_cleanup": true, "release_source": true, "upload": true, "scan": true}
 
 func TestEveryTenantTableIsProtected(t *testing.T) {
 	t.Parallel()

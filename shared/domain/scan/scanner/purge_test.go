@@ -67,6 +67,24 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 	}
 }
 
+// A scan that the limit kept files out of has not seen its library whole: what people have read stays in another library,
+// also when nobody knows that scan any more.
+func TestPurgeAfterAForgottenScan(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	id := r.ids()
+	r.rename("a/"+numbered(1), "b/T/one.cbz")
+	r.scans(r.a)
+	r.refused()
+	r.exec("delete from task where tenant_id = $1", r.tenant)
+	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.a)
+	r.scans(r.a)
+	same(t, "gone, and still there", r.gone(), []string{numbered(1)})
+	r.exec("update tenant set max_books = null")
+	r.scans(r.b)
+	r.moved(id, "ann 1")
+}
+
 // Books of folders that a library excludes make room for what the limit has kept out of another one.
 func TestExcludedFoldersMakeRoom(t *testing.T) {
 	t.Parallel()
