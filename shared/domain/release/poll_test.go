@@ -178,6 +178,21 @@ func TestReleasesAfterAReset(t *testing.T) {
 	}
 }
 
+// A reset leaves a latest volume and chapter that only ignored releases name: they never raised it, so it is a person's.
+func TestResetKeepsWhatAPersonHasSet(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.User(t, "one", "admin")
+	r.DB.Exec(t, "insert into series_tracking (tenant_id, series_id, tracked, latest_volume, latest_chapter) values ($1, $2, true, 12, 90)", r.One, r.series)
+	if out := r.record(r.candidate("a", object{"volumes": upTo(12)}), r.candidate("b", object{"chapters": upTo(90)})); out.Ignored != 2 {
+		t.Fatalf("%+v", out)
+	}
+	c.Do("POST", base+"/release-sources/"+r.source.String()+"/reset", nil).Want(200)
+	if got := r.value("select concat_ws(' ', latest_volume, latest_chapter) from series_tracking"); got != "12 90" {
+		t.Errorf("after a reset: %q", got)
+	}
+}
+
 // A reset locks the tracking of series before releases, like a poll of another source.
 func TestResetWhileAnotherSourceIsPolled(t *testing.T) {
 	t.Parallel()

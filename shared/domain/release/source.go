@@ -123,11 +123,12 @@ func end(of string) string {
 }
 
 // resetSQL deletes the releases of source $1, and counts them per series. Latest known volumes and chapters that come
-// from these become those that other sources have announced.
+// from these become those that other sources have announced. From ignored releases comes none.
 var resetSQL = `with gone as (
 	  delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and ` + there + `
-	  returning r.series_id, ` + end("volumes") + ` as volume, ` + end("chapters") + ` as chapter),
-	lost as (select series_id, count(*), array_agg(volume) as volumes, array_agg(chapter) as chapters from gone group by 1),
+	  returning r.series_id, r.state, ` + end("volumes") + ` as volume, ` + end("chapters") + ` as chapter),
+	lost as (select series_id, count(*), array_agg(volume) filter (where state <> '` + ignored + `') as volumes,
+	    array_agg(chapter) filter (where state <> '` + ignored + `') as chapters from gone group by 1),
 	back as (
 	  update series_tracking t set latest_volume = case when t.latest_volume = any(l.volumes) then o.volume else t.latest_volume end,
 	    latest_chapter = case when t.latest_chapter = any(l.chapters) then o.chapter else t.latest_chapter end
