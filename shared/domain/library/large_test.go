@@ -45,6 +45,28 @@ func TestDeletionGoesOnLookingForBooks(t *testing.T) {
 	}
 }
 
+// A deletion that is repeated soon goes on where it was; later, books may have been read meanwhile, and it starts again.
+func TestDeletionRepeatedLater(t *testing.T) {
+	t.Parallel()
+	for minutes, want := range map[int]int{9: 1, 11: 2} {
+		f := serve(t)
+		admin := f.User(t, "one", "admin")
+		ids := twice(t, f, admin, 5)
+		old := uuid.MustParse(ids[0])
+		for _, key := range []string{"s/5.cbz", "s/1.cbz"} {
+			reads(t, f, admin, ids[0], key)
+			if err := library.Leave(f.In(f.One), f.DB.App, old, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			f.DB.Exec(t, "update library set left_at = now() - make_interval(mins => $2) where id = $1", old, minutes)
+		}
+		var moved int
+		if err := f.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from progress p join book b on b.id = p.book_id where b.library_id = $1", ids[1]).Scan(&moved); err != nil || moved != want {
+			t.Errorf("after %d minutes: %d books have moved with their progress, want %d; %v", minutes, moved, want, err)
+		}
+	}
+}
+
 // Clients are told of a library that is inactive because its deletion has failed before it deleted anything.
 func TestFailedDeletionTellsThatTheLibraryIsInactive(t *testing.T) {
 	t.Parallel()

@@ -87,6 +87,37 @@ func TestOnStartReachesEveryLibrary(t *testing.T) {
 	}
 }
 
+// Nothing but a person scans a library that is not active.
+func TestInactiveLibraryIsNotScanned(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(d *testkit.Databases, tenant uuid.UUID) error{
+		"due": func(d *testkit.Databases, _ uuid.UUID) error {
+			_, err := scan.Due(t.Context(), d.System, time.Now())
+			return err
+		},
+		"on start": func(d *testkit.Databases, _ uuid.UUID) error {
+			_, err := scan.OnStart(t.Context(), d.System, map[uuid.UUID]bool{})
+			return err
+		},
+		"resumed": func(d *testkit.Databases, tenant uuid.UUID) error {
+			return scan.Resume(t.Context(), d.System, tenant)
+		},
+	} {
+		d := testkit.DB(t)
+		tenant := d.Tenant(t, "one")
+		active := scheduled(t, d, tenant, "0 0 * * *", "", time.Now().Add(-time.Hour))
+		inactive := scheduled(t, d, tenant, "0 0 * * *", "", time.Now().Add(-time.Hour))
+		d.Exec(t, "update library set scan_on_start = true, is_active = id <> $1", inactive)
+		if err := start(d, tenant); err != nil {
+			t.Fatal(err)
+		}
+		var scans, wanted int
+		if err := d.Owner.Pool().QueryRow(t.Context(), "select count(*), count(*) filter (where library_id = $1) from scan", active).Scan(&scans, &wanted); err != nil || scans != 1 || wanted != 1 {
+			t.Errorf("%s: %d scans, %d of the active library, %v", name, scans, wanted, err)
+		}
+	}
+}
+
 // After an error, only the libraries that have no scan on start yet get one.
 func TestOnStartAfterAnError(t *testing.T) {
 	t.Parallel()

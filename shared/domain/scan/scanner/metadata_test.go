@@ -190,3 +190,24 @@ func TestReleaseDayOfAFile(t *testing.T) {
 	write("c", 12, "<Year>1980</Year><Month>2</Month>")
 	is("none", "19991201", "20000201", "none", "none")
 }
+
+// Reading a book again removes the ids and links of its older file, but not those of plugins and people.
+func TestReferencesOfAnOlderFile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, "<Web>https://example.org/1</Web>"))
+	r.scanned("normal")
+	for _, source := range []string{"plugin:x", "manual", "opf"} {
+		r.exec("insert into external_id (tenant_id, id, book_id, source, external_id) select tenant_id, gen_random_uuid(), id, $1, 'x' from book", source)
+	}
+	r.exec("insert into external_link (tenant_id, id, book_id, source_name, url) select tenant_id, gen_random_uuid(), id, 'mine', 'https://example.org/mine' from book")
+	references := func() []string {
+		return values[string](r, `select source from external_id where tenant_id = app.tenant()
+			union all select source_name || ' ' || url from external_link where tenant_id = app.tenant()`)
+	}
+	r.scanned("deep")
+	same(t, "read again", references(), []string{"plugin:x", "manual", "comicinfo https://example.org/1", "mine https://example.org/mine"})
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
+	r.scanned("deep")
+	same(t, "another file", references(), []string{"plugin:x", "manual", "mine https://example.org/mine"})
+}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/scan"
 	"github.com/longbox/longbox/shared/domain/task"
 	"github.com/longbox/longbox/shared/testkit"
@@ -147,4 +149,76 @@ func TestPurgeAfterAScan(t *testing.T) {
 	same(t, "before the other library is scanned", r.gone(), waiting)
 	r.scans(r.b, r.a)
 	same(t, "afterwards", r.gone(), nil)
+}
+
+// A purge of one series leaves the missing books of others, and does not count them.
+func TestPurgeOfOneSeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, key := range []string{"S/1.cbz", "S/2.cbz", "T/1.cbz", "T/2.cbz"} {
+		testkit.WriteFile(t, r.folder, key, testkit.Comic(t, i, 1, ""))
+	}
+	r.scanned("normal")
+	r.read("ann", "T/1.cbz", 1)
+	r.removeAll("S/1.cbz")
+	r.removeAll("T/1.cbz")
+	r.scanned("normal")
+	series := values[uuid.UUID](r, "select series_id from book where tenant_id = app.tenant() and key = 'S/2.cbz'")[0]
+	started, err := scan.RequestPurge(r.ctx(), r.db.App, nil, nil, &series)
+	if err != nil || started.Message != "Books whose files are gone (1) will be deleted permanently" {
+		t.Fatalf("%+v, %v", started, err)
+	}
+	r.idle()
+	same(t, "books", values[string](r, "select key || case when deleted_at is null then '' else ' gone' end from book where tenant_id = app.tenant()"),
+		[]string{"S/2.cbz", "T/1.cbz gone", "T/2.cbz"})
+	if n := values[int64](r, "select count(*) from progress where tenant_id = app.tenant()")[0]; n != 1 {
+		t.Errorf("%d people have read a book of the other series", n)
+	}
+	if got := r.one("select result::text from task where tenant_id = app.tenant() and type = 'purge_deleted'"); !strings.Contains(got, `"booksPurged": 1`) || strings.Contains(got, "booksKept") {
+		t.Errorf("the purge tells %s", got)
+	}
+}
+
+// A purge that was asked for before a scan deletes nothing while the scan may find the files under other names.
+func TestPurgeBesideAScan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 1, ""))
+	testkit.WriteFile(t, r.folder, "S/2.cbz", testkit.Comic(t, 2, 1, ""))
+	r.scanned("normal")
+	r.read("ann", "S/1.cbz", 1)
+	id := values[string](r, "select id::text from book where tenant_id = app.tenant() and key = 'S/1.cbz'")
+	r.rename("S/1.cbz", "S/1.part")
+	r.scanned("normal")
+	purge, err := scan.RequestPurge(r.ctx(), r.db.App, nil, &r.library, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rename("S/1.part", "S/9.cbz")
+	r.start("normal")
+	r.take(purge.TaskID)
+	r.idle()
+	same(t, "books", values[string](r, `select b.id::text from book b join progress p on p.tenant_id = b.tenant_id and p.book_id = b.id
+		where b.tenant_id = app.tenant() and b.key = 'S/9.cbz' and b.deleted_at is null`), id)
+}
+
+// What the limit of books has kept out is not seen by a scan of another folder, nor by one that was cancelled.
+func TestScansThatDoNotShowWhatWasKeptOut(t *testing.T) {
+	t.Parallel()
+	r := newTwo(t)
+	testkit.WriteFile(t, r.folder, "b/T/one.cbz", testkit.Comic(t, 9200, 1, ""))
+	r.refused()
+	keptOut := func(after string) {
+		t.Helper()
+		if is := values[bool](r.rig, "select "+scan.KeptOutSQL("$1"), r.b); !is[0] {
+			t.Errorf("after %s, no files count as kept out", after)
+		}
+	}
+	keptOut("the scan itself")
+	if res := r.scanWith(scan.Params{Mode: scan.Normal, Path: "Other"}); res.Status != task.Completed || res.Errors != 0 {
+		t.Fatalf("%+v", res)
+	}
+	keptOut("a scan of another folder")
+	r.exec("update task set status = 'cancelled', completed_at = now() where id = $1", r.start("normal"))
+	keptOut("a cancelled scan")
 }
