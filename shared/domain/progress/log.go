@@ -33,8 +33,11 @@ func hold(which string) string {
 	return "select from book b where b.tenant_id = app.tenant() and " + which + " order by b.id for key share"
 }
 
-// noPlace fills the columns of a source of note that has only a page.
-const noPlace = ", null::text as locator, null::text as device_name, now() as at"
+// noPlace fills the columns of a source of note that has only a page; noLocator leaves the time.
+const (
+	noLocator = ", null::text as locator, null::text as device_name"
+	noPlace   = noLocator + ", now() as at"
+)
 
 // sessionColumns are the columns of a session that stems from a plain write.
 const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"

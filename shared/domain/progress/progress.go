@@ -40,6 +40,8 @@ type Update struct {
 	CurrentPage        int32    `json:"currentPage" minimum:"0" maximum:"2147483647" doc:"Page number from 1; 0 means before the first page"`
 	ProgressPercentage *float64 `json:"progressPercentage,omitempty" minimum:"0" maximum:"1" nullable:"true"`
 	Completed          *bool    `json:"completed,omitempty" doc:"Whether the book is completed; by default decided by page and percentage"`
+
+	fetched bool // see Fetched
 }
 
 // Session is one sitting with a book as the client reports it. The client chooses the id and may send the same session

@@ -77,14 +77,18 @@ func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (out *Record, er
 }
 
 func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
+	where, at := ofBook, "now()"
+	if u.fetched { // after the pages that were stored while this one waited for lock
+		where, at = where+" and not "+ahead("$2", "$6"), "clock_timestamp()"
+	}
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
 	b.Queue(note(ofBook, `select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
 		  coalesce($3::double precision, case when b.paged then least(1, $2::double precision / b.page_count) end) as percentage,
-		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noPlace+`
+		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noLocator+", "+at+` as at
 		from (select b.id, b.page_count, `+paged+` as paged from book b
-		  where b.tenant_id = app.tenant() and `+ofBook+`) b`, "$6"),
+		  where b.tenant_id = app.tenant() and `+where+`) b`, "$6"),
 		id, u.CurrentPage, u.ProgressPercentage, u.Completed, completeAt, device(ctx))
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
@@ -100,6 +104,21 @@ func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error)
 func Turned(ctx context.Context, d *db.DB, id uuid.UUID, page int) error {
 	_, err := Set(ctx, d, id, Update{CurrentPage: int32(page)})
 	return err
+}
+
+// Fetched stores that the caller has fetched a page of a book, from 1, without saying that it is being read. Clients
+// fetch several pages at once and again after failures, so a page behind one of the last seconds changes nothing.
+func Fetched(ctx context.Context, d *db.DB, id uuid.UUID, page int) error {
+	_, err := Set(ctx, d, id, Update{CurrentPage: int32(page), fetched: true})
+	return err
+}
+
+// ahead is SQL for whether the last plain write of the device, in the last pass of book $1, has a later page than the
+// one in parameter page and is at most ten seconds old.
+func ahead(page, device string) string {
+	return "coalesce((select s.page > " + page + " and s.recorded_at > now() - interval '10 seconds' from reading_session s where " + mine("s", "$1") + `
+	  and s.pass = (select max(x.pass) from reading_session x where ` + mine("x", "$1") + ") and s.device_id = " + device + ` and s.implied
+	  order by s.ended_at desc, s.recorded_at desc, s.id desc limit 1), false)`
 }
 
 // toTheEnd is the source of note for marking books as read.

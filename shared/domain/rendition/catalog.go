@@ -24,7 +24,7 @@ func catalogPages(a *httpapi.API, m *Maker, s *page.Server, d Delivery, op httpa
 	turned := func(ctx context.Context, i *page.Index, n int) {
 		reader := *auth.CallerOf(ctx)
 		reader.Permission = auth.BooksRead // as for all progress; a caller who may only see pages has none
-		err := progress.Turned(db.In(ctx, &reader), m.Database, i.BookID, n)
+		err := progress.Fetched(db.In(ctx, &reader), m.Database, i.BookID, n)
 		if err != nil && !fault.Is(err, fault.Forbidden) { // the page is sent anyway
 			httpapi.Note(ctx, slog.String("progress", err.Error()))
 		}
