@@ -66,6 +66,37 @@ func TestClockBehind(t *testing.T) {
 	r.who.Do("GET", book+"/progress", nil).Want(204)
 }
 
+// A position that is sent again, because the response was lost, does not override what another device sent meanwhile.
+func TestPositionSentAgain(t *testing.T) {
+	t.Parallel()
+	s := testkit.Serve(t, progress.Routes)
+	r := newReader(t, s)
+	s.DB.Exec(t, "update book set format = 'epub' where id = $1", r.book)
+	book := "/api/v1/books/" + r.book.String()
+	position := func(device string, at float64, ago time.Duration) string {
+		return fmt.Sprintf(`{"device":{"id":"%s"},"locator":{"href":"%s","locations":{"totalProgression":%v}},"modified":"%s"}`,
+			device, device, at, time.Now().Add(-ago).UTC().Format(time.RFC3339Nano))
+	}
+	phone, tablet := position("phone", 0.1, 2*time.Minute), position("tablet", 0.6, time.Minute)
+	for _, body := range []string{phone, tablet, phone, tablet, phone} {
+		r.who.Do("PUT", book+"/progression", body).Want(204)
+	}
+	if m := r.who.Do("GET", book+"/progression", nil).Want(200).Map(); m["device"].(map[string]any)["id"] != "tablet" {
+		t.Errorf("the place is %v", m)
+	}
+	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["progressPercentage"] != 0.6 {
+		t.Errorf("the progress is %v", p)
+	}
+	var sessions int
+	if err := s.DB.Owner.Pool().QueryRow(t.Context(), "select count(*) from reading_session where device_id = 'phone'").Scan(&sessions); err != nil || sessions != 1 {
+		t.Errorf("%d sessions of the phone, want 1; %v", sessions, err)
+	}
+	r.who.Do("PUT", book+"/progression", position("phone", 0.2, 90*time.Second)).Want(204) // another position counts
+	if p := r.who.Do("GET", book+"/progress", nil).Want(200).Map(); p["progressPercentage"] != 0.2 {
+		t.Errorf("the progress is %v", p)
+	}
+}
+
 // A clock may show anything: times are limited to what a response can contain.
 func TestClockOfLongAgo(t *testing.T) {
 	t.Parallel()

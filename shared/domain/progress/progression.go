@@ -109,8 +109,17 @@ func later(than, device string) string {
 	  and (` + than + `::timestamptz < now() - interval '5 minutes' or s.kind <> 'progress' or s.device_id = ` + device + `::text and s.ended_at < s.recorded_at))`
 }
 
+// repeated is SQL for whether a device sends again what it has told, because the response was lost: the last pass of
+// book $1 has a session of the device with this share and the time at, by the device's own clock, and a later session.
+func repeated(share, at, device string) string {
+	return "exists (select from reading_session s where " + mine("s", "$1") + " and s.pass = (select max(x.pass) from reading_session x where " + mine("x", "$1") + `)
+	  and s.device_id = ` + device + "::text and s.percentage = " + share + `::double precision and s.ended_at < s.recorded_at
+	  and date_trunc('milliseconds', s.ended_at) = date_trunc('milliseconds', ` + at + `::timestamptz) and s.ended_at < ` + lastTold + ")"
+}
+
 // Tell stores a position in a book or its heir. NotFound if there is no such book, Conflict if a later session is
-// stored. Future times count as now; so does a time that is accepted although a later session exists.
+// stored. Future times count as now; so does a time that is accepted although a later session exists. A position that is
+// sent again then changes nothing.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		t.At = new(within(*t.At))
@@ -129,7 +138,7 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and b.told >= b.page_count then 'completed' else 'progress' end as kind,
 		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then now() else least(greatest(coalesce($8, now()), `+lastTold+`), now()) end as at
 		from (select b.id, b.page_count, case when lower(b.format) <> 'epub' then $7::integer end as told from book b
-		  where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4")+") b", "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
+		  where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4")+" and not "+repeated("$2", "$8", "$4")+") b", "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)
 	if err := d.Run(ctx, &b); err != nil {
 		return err
