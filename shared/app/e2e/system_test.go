@@ -104,7 +104,7 @@ func newSystem(t testing.TB, l links) *system {
 	var base *app.Base
 	s.asks, s.seal = s.plugins(), seal.Config{Key: base64.StdEncoding.EncodeToString(make([]byte, 32))}
 	documents := api.Config{HTTPConfig: s.config, Docs: apidocs.Config{Path: "/docs"},
-		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 15 * time.Minute},
+		Uploads: upload.Config{MaxBytes: 1 << 30, SingleBytes: 8 << 20, Life: 5 * time.Minute},
 		Plugins: s.asks, Seal: s.seal, Telemetry: telemetry.Config{Endpoint: collector(t)}}
 	if s.api, base, err = api.New(documents); err != nil {
 		t.Fatal(err)

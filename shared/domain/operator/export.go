@@ -29,8 +29,7 @@ type Export struct {
 	Output      string `json:"output" arg:"output" help:"file to write, which must not exist; default: an object in the media bucket, whose address is in the answer"`
 }
 
-// Exported says where the export is. URL is valid for a quarter of an hour for anybody; the object is deleted after a
-// day.
+// Exported says where the export is. URL is valid for five minutes for anybody; the object is deleted after a day.
 type Exported struct {
 	Name      string           `json:"name"`
 	File      string           `json:"file,omitempty"`
@@ -41,7 +40,7 @@ type Exported struct {
 	Rows      map[string]int64 `json:"rows"`
 }
 
-const urlLife = 15 * time.Minute
+const urlLife = 5 * time.Minute
 
 // Manifest is manifest.json of an export.
 type Manifest struct {

@@ -9,7 +9,7 @@ import (
 type Config struct {
 	MaxBytes    int64         `env:"UPLOAD_MAX_BYTES" envDefault:"4294967296"`  // of one file; 0: no uploads
 	SingleBytes int64         `env:"UPLOAD_SINGLE_BYTES" envDefault:"67108864"` // larger files are multipart uploads
-	Life        time.Duration `env:"UPLOAD_LIFE" envDefault:"15m"`              // of an address
+	Life        time.Duration `env:"UPLOAD_LIFE" envDefault:"5m"`               // of an address
 }
 
 // The limits of S3, and of one response.
@@ -35,8 +35,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("UPLOAD_MAX_BYTES: must be 0 (no uploads) to %d, is %d", int64(maxObject), c.MaxBytes)
 	case c.SingleBytes < 1 || c.SingleBytes > maxSingle:
 		return fmt.Errorf("UPLOAD_SINGLE_BYTES: must be 1 to %d, is %d", int64(maxSingle), c.SingleBytes)
-	case c.Life < time.Second || c.Life > 15*time.Minute:
-		return fmt.Errorf("UPLOAD_LIFE: must be 1s to 15m, is %s", c.Life)
+	case c.Life < time.Second || c.Life > 5*time.Minute:
+		return fmt.Errorf("UPLOAD_LIFE: must be 1s to 5m, is %s", c.Life)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package upload issues addresses for uploading books, for users who cannot access the library's folder.
 //
 //   - The client sends the file to the store. An address is valid for exactly one key below the library's prefix, one
-//     size and one media type, for at most a quarter of an hour. No data passes through Longbox, which never writes to
+//     size and one media type, for at most five minutes. No data passes through Longbox, which never writes to
 //     a library itself.
 //   - Small files take one PUT; larger ones are multipart uploads, completed or aborted by an operation. The store then
 //     notifies shared/domain/ingest, or the next scan finds the book.
