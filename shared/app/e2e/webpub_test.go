@@ -122,7 +122,7 @@ func TestWebPublications(t *testing.T) {
 		if want, ok := within[name]; !ok || !bytes.Equal(got.Body, want) || got.Header.Get("Content-Type") != l.Type {
 			t.Errorf("%s: %d bytes as %s, want %d as %s", name, len(got.Body), got.Header.Get("Content-Type"), len(want), l.Type)
 		}
-		if h := got.Header; h.Get("Cache-Control") != "private, max-age=86400" || h.Get("Content-Security-Policy") != "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'" || h.Get("X-Content-Type-Options") != "nosniff" {
+		if h := got.Header; h.Get("Cache-Control") != "private, max-age=86400" || h.Get("Content-Security-Policy") != "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'none'; object-src 'none'; frame-src 'none'" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", name, h)
 		}
 		delete(within, name)

@@ -23,7 +23,7 @@ import (
 // has an opaque origin.
 const (
 	resourceCache  = "private, max-age=86400"
-	resourcePolicy = "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'"
+	resourcePolicy = "sandbox; default-src 'self' data:; style-src 'self' 'unsafe-inline'; script-src 'none'; object-src 'none'; frame-src 'none'"
 )
 
 // Resource sends one entry of an e-book by its name in the archive, for readers that show the book document by

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,6 +96,35 @@ func TestDamagedResources(t *testing.T) {
 		}
 		if got != c.want || (got == 200) != (w.Body.Len() > 0) {
 			t.Errorf("%s, %s: %d of %d bytes, %v; want %d", c.name, c.encoding, got, w.Body.Len(), err, c.want)
+		}
+	}
+}
+
+// Whatever a book contains, a browser that opens it runs no script, loads nothing from elsewhere, and shows no frame.
+func TestHostileResources(t *testing.T) {
+	files := []testkit.File{
+		{Name: "script.xhtml", Data: []byte(`<html xmlns="http://www.w3.org/1999/xhtml"><script>alert(1)</script><body onload="alert(2)"/></html>`), Deflate: true},
+		{Name: "link.xhtml", Data: []byte(`<html xmlns="http://www.w3.org/1999/xhtml"><a href="javascript:alert(1)">x</a></html>`)},
+		{Name: "frame.xhtml", Data: []byte(`<html xmlns="http://www.w3.org/1999/xhtml"><iframe src="script.xhtml"/><object data="script.svg"/></html>`)},
+		{Name: "remote.html", Data: []byte(`<html><img src="https://elsewhere.example/a.png"></html>`)},
+		{Name: "script.svg", Data: []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script href="script.js"/></svg>`)},
+		{Name: "script.js", Data: []byte("alert(1)")},
+		{Name: "named.jpg", Data: []byte("<html><script>alert(1)</script></html>")},
+		{Name: "empty.xhtml"},
+	}
+	s, i := memory(t, testkit.Zip(t, files...))
+	for _, f := range files {
+		for _, method := range []string{"GET", "HEAD"} {
+			w := httptest.NewRecorder()
+			if err := s.Resource(w, httptest.NewRequest(method, "/", nil), i, f.Name); err != nil {
+				t.Errorf("%s %s: %v", method, f.Name, err)
+			}
+			policy := strings.Split(w.Header().Get("Content-Security-Policy"), "; ")
+			for _, want := range []string{"sandbox", "default-src 'self' data:", "script-src 'none'", "object-src 'none'", "frame-src 'none'"} {
+				if !slices.Contains(policy, want) {
+					t.Errorf("%s %s: %q lacks %s", method, f.Name, policy, want)
+				}
+			}
 		}
 	}
 }
