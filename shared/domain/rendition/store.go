@@ -169,9 +169,16 @@ func (m *Maker) render(ctx context.Context, key string, spec imaging.Spec, stays
 		if err != nil {
 			return nil, explain(err)
 		}
-		if keep(ctx, len(res.Bytes)) && m.sameKeys(ctx, key, began) && m.within(ctx, key, len(res.Bytes)) {
-			if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
-				slog.Warn("cannot store a rendition", "tenant", httpapi.TenantOf(ctx).ID, "key", key, "error", err) // the response is sent anyway, and rendered again
+		if size := len(res.Bytes); keep(ctx, size) {
+			stored := m.sameKeys(ctx, key, began) && m.within(ctx, key, size)
+			if stored {
+				if err := m.Media.Put(ctx, m.Bucket, key, res.MediaType, res.Bytes); err != nil {
+					stored = false
+					slog.Warn("cannot store a rendition", "tenant", httpapi.TenantOf(ctx).ID, "key", key, "error", err) // the response is sent anyway, and rendered again
+				}
+			}
+			if !stored {
+				m.uncount(ctx, key, size)
 			}
 		}
 		return &image{data: res.Bytes, kind: res.MediaType}, nil
@@ -206,6 +213,11 @@ if tonumber(redis.call('get', KEYS[2]) or '0') + ARGV[2] > tonumber(ARGV[3]) the
 if redis.call('incrby', KEYS[2], ARGV[2]) == tonumber(ARGV[2]) then redis.call('pexpire', KEYS[2], ARGV[1]) end
 return 1`)
 
+// storedName is the name of the bytes that were stored for an account, in Redis.
+func storedName(tenant, account uuid.UUID) string {
+	return fmt.Sprintf("lb:{%s}:stored:%s", tenant, account)
+}
+
 // secondMiss counts misses of a page and reports whether to store it: at the second one, unless its account has stored
 // too much. Without Redis nothing is stored.
 func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string, size int) bool {
@@ -213,13 +225,29 @@ func (m *Maker) secondMiss(ctx context.Context, tenant uuid.UUID, key string, si
 	if account == uuid.Nil {
 		limit = storedOfCDN
 	}
-	names := []string{fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key)), fmt.Sprintf("lb:{%s}:stored:%s", tenant, account)}
+	names := []string{fmt.Sprintf("lb:{%s}:miss:%s", tenant, short(key)), storedName(tenant, account)}
 	store, err := countMiss.Run(ctx, m.Redis, names, admission.Milliseconds(), size, limit).Bool()
 	if err != nil {
 		m.lost("cannot count requests for a page; its rendition is not stored", tenant, key, err)
 		return false
 	}
 	return store
+}
+
+// uncountBytes subtracts ARGV[1] bytes of what countMiss has counted, unless that has expired meanwhile.
+var uncountBytes = redis.NewScript(`if redis.call('exists', KEYS[1]) == 1 then redis.call('decrby', KEYS[1], ARGV[1]) end
+return 0`)
+
+// uncount takes back what secondMiss has counted for a page that was not stored after all.
+func (m *Maker) uncount(ctx context.Context, key string, size int) {
+	if !strings.HasPrefix(key, blob.Expiring) {
+		return
+	}
+	tenant := httpapi.TenantOf(ctx).ID
+	name := storedName(tenant, auth.AccountOf(ctx))
+	if err := uncountBytes.Run(context.WithoutCancel(ctx), m.Redis, []string{name}, size).Err(); err != nil {
+		m.lost("a page that was not stored counts as stored", tenant, key, err)
+	}
 }
 
 // within reports whether a page rendition of size more bytes fits the tenant's limit of the media bucket, and counts

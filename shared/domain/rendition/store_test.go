@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/longbox/longbox/shared/domain/page"
 	"github.com/longbox/longbox/shared/format/imaging"
+	"github.com/longbox/longbox/shared/platform/blob"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
 	"github.com/longbox/longbox/shared/platform/httpapi"
@@ -58,6 +61,51 @@ func TestAPictureOfOldKeysIsNotStored(t *testing.T) {
 				t.Errorf("stored is %t, want %t; %v", img != nil, want, err)
 			}
 		})
+	}
+}
+
+// What is made but not stored does not count as stored for the account.
+func TestBytesOfWhatIsNotStored(t *testing.T) {
+	t.Parallel()
+	s3 := testkit.StartS3(t)
+	m := &Maker{Media: s3.Config.Media(), Bucket: "media", Renderer: imaging.New(imaging.Config{}), Redis: testkit.Redis(t)}
+	var tenant httpapi.Tenant
+	var key string
+	s := testkit.Serve(t, func(a *httpapi.API, d *db.DB) {
+		m.Database = d
+		a.Outside("/picture/", func(_ http.ResponseWriter, r *http.Request) error {
+			httpapi.SetTenant(r.Context(), tenant)
+			load := func(context.Context) ([]byte, error) { return testkit.JPEG(t, 60, 90, 1), nil }
+			_, err := m.render(r.Context(), key, imaging.Spec{Width: 30, Format: imaging.JPEG}, false, load,
+				func(ctx context.Context, size int) bool { return m.secondMiss(ctx, tenant.ID, key, size) })
+			return err
+		})
+	})
+	s.DB.Exec(t, "update tenant set max_rendition_bytes = 0 where id = $1", s.One)
+	for _, c := range []struct {
+		what   string
+		limit  *int64
+		away   bool
+		stored bool
+	}{{"beyond the tenant's limit", new(int64(0)), false, false}, {"the store refuses it", nil, true, false}, {"stored", nil, false, true}} {
+		tenant, key = httpapi.Tenant{ID: s.One, MaxRenditionBytes: c.limit}, blob.Expiring+c.what
+		s3.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if c.away {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+		for range 2 { // the first miss alone stores nothing
+			s.Anonymous(t, "one").Do("GET", "/picture/", nil).Want(200)
+		}
+		n, err := m.Redis.Get(t.Context(), storedName(s.One, uuid.Nil)).Int()
+		if err != nil || (n > 0) != c.stored {
+			t.Errorf("%s: %d bytes count, %v", c.what, n, err)
+		}
+	}
+	if left := m.Redis.PTTL(t.Context(), storedName(s.One, uuid.Nil)).Val(); left <= 0 {
+		t.Errorf("the count ends in %s", left)
 	}
 }
 
