@@ -79,7 +79,8 @@ func begin(t *testing.T, s site, env ...string) *command {
 		"LONGBOX_PROGRAMS=" + s.programs, "LONGBOX_TOOLS=" + tools, "AWS_SESSION_TOKEN=of-a-real-cloud", "PGHOST=elsewhere",
 		"PGSERVICE=work", "PGOPTIONS=-c default_transaction_read_only=on", "PGTARGETSESSIONATTRS=standby",
 		"DATABASE_ADMIN_URL=postgres://somebody@elsewhere/postgres", "SMTP_PASSWORD=of-mail", "PLUGIN_FUNCTION=of-a-real-cloud",
-		"PLUGIN_TOKEN=guessed", "CREDENTIALS_KEY=elsewhere's", "ORIGIN_SECRET=of-a-real-cloud", "DELIVERY=redirect"}, env...)
+		"PLUGIN_TOKEN=guessed", "CREDENTIALS_KEY=elsewhere's", "ORIGIN_SECRET=of-a-real-cloud", "DELIVERY=redirect",
+		"GORACE=" + os.Getenv("GORACE")}, env...)
 	out, in, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

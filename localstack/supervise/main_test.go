@@ -112,7 +112,8 @@ func child(name, part, address string) Spec {
 	a := account.Account{UID: os.Geteuid(), GID: os.Getegid()}
 	spec := Spec{
 		Name: name, Path: self, Account: a, Stop: syscall.SIGTERM, Grace: 20 * time.Second, Orphan: syscall.SIGKILL,
-		Env: []string{"CHILD=" + part, "LISTEN_ADDR=" + address}, Patience: 20 * time.Second,
+		Env:      []string{"CHILD=" + part, "LISTEN_ADDR=" + address, "GORACE=" + os.Getenv("GORACE")},
+		Patience: 20 * time.Second,
 	}
 	if address != "" {
 		spec.Ready = Healthy("http://" + address)

@@ -342,7 +342,7 @@ func TestChildrenDieWithAKilledSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = []string{"CHILD=supervisor", "DIR=" + dir, "ADDRESS=" + at}
+	cmd.Env = []string{"CHILD=supervisor", "DIR=" + dir, "ADDRESS=" + at, "GORACE=" + os.Getenv("GORACE")}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
