@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/longbox/longbox/migrations"
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/schema"
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // Databases holds connections to one test's database as its three roles.
@@ -80,10 +82,11 @@ func DB(t testing.TB) *Databases {
 	t.Helper()
 	Superuser(t)
 	name := fmt.Sprintf("t%d_%d", os.Getpid(), databases.Add(1))
-	admin(t, "drop database if exists "+name+" with (force)") // of another program that had this number and was killed
-	admin(t, "create database "+name+" template "+template+" owner longbox_owner")
-	// How long a statement takes says nothing on a machine that does many things at once: no test depends on it.
-	admin(t, "alter database "+name+" set app.request_timeout = '0'")
+	admin(t,
+		"drop database if exists "+name+" with (force)", // of another program that had this number and was killed
+		"create database "+name+" template "+template+" owner longbox_owner",
+		// How long a statement takes says nothing on a machine that does many things at once: no test depends on it.
+		"alter database "+name+" set app.request_timeout = '0'")
 	d := &Databases{
 		AppURL:    userURL(t, "longbox_app", name),
 		SystemURL: userURL(t, "longbox_system", name),
@@ -130,15 +133,18 @@ func (d *Databases) Tenant(t testing.TB, name string) uuid.UUID {
 
 func make32(id uuid.UUID) []byte { return append(id[:], id[:]...) }
 
-func admin(t testing.TB, sql string) {
+// admin runs statements as the superuser.
+func admin(t testing.TB, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), clusterURL)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	for _, sql := range statements {
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
 	}
 }
 
@@ -258,25 +264,82 @@ func startInstalled(bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	data := filepath.Join(dir, "data")
+	if shared := os.Getenv("TEST_POSTGRES_SEED"); shared != "" {
+		if err := copySeed(bin, shared, data); err != nil {
+			return "", err
+		}
+	}
+	u, _, err := serve(bin, data, dir)
+	return u, err
+}
+
+// copySeed makes a data folder with the template, as a copy of the one in the folder shared, which the first test
+// program makes: the others save the time for initdb and the migrations.
+func copySeed(bin, shared, data string) error {
+	lock, err := os.Create(filepath.Join(shared, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // unlocks
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	seed := filepath.Join(shared, "seed")
+	if _, err := os.Stat(seed); errors.Is(err, fs.ErrNotExist) {
+		if err := makeSeed(bin, shared, seed); err != nil {
+			return fmt.Errorf("make %s: %w", seed, err)
+		}
+	}
+	if out, err := exec.Command("cp", "-a", seed, data).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w: %s", seed, err, out)
+	}
+	return nil
+}
+
+func makeSeed(bin, shared, seed string) error {
+	if err := giveAway(shared); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(shared, "server-")
+	if err != nil {
+		return err
+	}
+	data := dir + ".data" // outlives the server's folder
+	u, stop, err := serve(bin, data, dir)
+	if err != nil {
+		return err
+	}
+	if err := prepareTemplate(u); err != nil {
+		return err
+	}
+	stop()
+	return os.Rename(data, seed)
+}
+
+// serve starts a server, with a new data folder if there is none, and returns its superuser's URL and how to stop it.
+// Its socket and its log are in dir.
+func serve(bin, data, dir string) (superuser string, stop func(), err error) {
+	if err := giveAway(dir); err != nil {
+		return "", nil, err
+	}
+	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
+		if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres",
+			"-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
+			return "", nil, fmt.Errorf("initdb: %w: %s", err, out)
+		}
+	}
 	port, err := freePort()
 	if err != nil {
-		return "", err
-	}
-	if err := giveAway(dir); err != nil {
-		return "", err
-	}
-	data := filepath.Join(dir, "data")
-	if out, err := asUser(exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres",
-		"-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("initdb: %w: %s", err, out)
+		return "", nil, err
 	}
 	cmd := asUser(exec.Command(filepath.Join(bin, "postgres"),
 		append([]string{"-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir}, serverSettings...)...))
-	if err := startBound(cmd, dir); err != nil {
-		return "", err
+	if stop, err = bound.Start(cmd, "INT", dir); err != nil {
+		return "", nil, err
 	}
-	u := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
-	return u, waitForPostgres(time.Minute, u)
+	superuser = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
+	return superuser, stop, waitForPostgres(time.Minute, superuser)
 }
 
 func waitForPostgres(limit time.Duration, databaseURL string) error {
