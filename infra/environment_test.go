@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -148,20 +147,20 @@ var direct = regexp.MustCompile(`(?:os\.Getenv|os\.LookupEnv|envOr)\("([A-Z][A-Z
 // readDirectly returns the variables that the program's packages read without a tag.
 func readDirectly(t testing.TB, folder string) map[string]bool {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-f", `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}`, "./"+folder)
-	cmd.Dir, cmd.Stderr = "..", os.Stderr
-	files, err := cmd.Output()
+	all, err := packages()
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]bool{}
-	for file := range strings.FieldsSeq(string(files)) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range direct.FindAllStringSubmatch(string(text), -1) {
-			out[m[1]] = true
+	for _, l := range linked(all, folder) {
+		for _, file := range l.GoFiles {
+			text, err := os.ReadFile(filepath.Join(l.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range direct.FindAllStringSubmatch(string(text), -1) {
+				out[m[1]] = true
+			}
 		}
 	}
 	return out

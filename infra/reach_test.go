@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,8 +41,43 @@ type call struct {
 
 type listed struct {
 	ImportPath, Dir, Export string
-	GoFiles, CgoFiles       []string
+	GoFiles, CgoFiles, Deps []string
 	Module                  *struct{ Main bool }
+}
+
+// packages returns the packages of all programs, in import order.
+var packages = sync.OnceValues(func() (all []listed, err error) {
+	args := []string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Deps,Module"}
+	for _, p := range programs {
+		args = append(args, "./"+p.folder)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Stderr = "..", os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+})
+
+// linked returns those packages of this module that are in the program.
+func linked(all []listed, folder string) (out []listed) {
+	program := module + "/" + folder
+	at := slices.IndexFunc(all, func(l listed) bool { return l.ImportPath == program })
+	for _, l := range all {
+		if l.Module != nil && l.Module.Main && (l.ImportPath == program || slices.Contains(all[at].Deps, l.ImportPath)) {
+			out = append(out, l)
+		}
+	}
+	return out
 }
 
 var load = sync.OnceValues(func() (*graph, error) { return build() })
@@ -65,48 +102,39 @@ func build() (*graph, error) {
 		return os.Open(exports[path])
 	}).(types.ImporterFrom)
 	var later []func()
-	for _, p := range programs {
-		cmd := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Module", "./"+p.folder)
-		cmd.Dir, cmd.Stderr = "..", os.Stderr
-		out, err := cmd.Output()
+	all, err := packages()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		exports[l.ImportPath] = l.Export
+		if l.Module == nil || !l.Module.Main {
+			continue
+		}
+		info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
+		files, err := parse(g.files, l)
 		if err != nil {
 			return nil, err
 		}
-		for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-			var l listed // in import order
-			if err := d.Decode(&l); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return nil, err
+		c := types.Config{FakeImportC: true, Importer: importing(func(path string) (*types.Package, error) {
+			if p := checked[path]; p != nil {
+				return p, nil
 			}
-			exports[l.ImportPath] = l.Export
-			if l.Module == nil || !l.Module.Main {
-				continue
-			}
+			return outside.ImportFrom(path, l.Dir, 0)
+		})}
+		if checked[l.ImportPath], err = c.Check(l.ImportPath, g.files, files, info); err != nil {
+			return nil, err
+		}
+		// A copy of another module without references to ours: its readers and writers lead nowhere.
+		if l.ImportPath == module+"/shared/format/rardecode" {
+			continue
+		}
+		// After all types are known: implementations of an interface may be declared later.
+		later = append(later, func() { g.collect(l.ImportPath, files, info, checked) })
+	}
+	for _, p := range programs {
+		for _, l := range linked(all, p.folder) {
 			g.linked[p.folder] = append(g.linked[p.folder], l.ImportPath)
-			if checked[l.ImportPath] != nil {
-				continue
-			}
-			info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
-			files, err := parse(g.files, l)
-			if err != nil {
-				return nil, err
-			}
-			c := types.Config{FakeImportC: true, Importer: importing(func(path string) (*types.Package, error) {
-				if p := checked[path]; p != nil {
-					return p, nil
-				}
-				return outside.ImportFrom(path, l.Dir, 0)
-			})}
-			if checked[l.ImportPath], err = c.Check(l.ImportPath, g.files, files, info); err != nil {
-				return nil, err
-			}
-			// A copy of another module without references to ours: its readers and writers lead nowhere.
-			if l.ImportPath == module+"/shared/format/rardecode" {
-				continue
-			}
-			// After all types are known: implementations of an interface may be declared later.
-			later = append(later, func() { g.collect(l.ImportPath, files, info, checked) })
 		}
 	}
 	for _, f := range later {
