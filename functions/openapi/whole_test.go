@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	description "github.com/longbox/longbox/api"
@@ -37,9 +38,11 @@ type document struct {
 	} `json:"components"`
 }
 
+var written = sync.OnceValues(func() ([]byte, error) { return apidocs.JSON(whole()) })
+
 func described(t *testing.T) ([]byte, document) {
 	t.Helper()
-	data, err := apidocs.JSON(whole())
+	data, err := written()
 	if err != nil {
 		t.Fatal(err)
 	}

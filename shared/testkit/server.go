@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ type Server struct {
 // Password is the password of all users that Server.User creates.
 const Password = "Str0ng!password"
 
-var passwordHash = auth.HashPassword(Password)
+var passwordHash = sync.OnceValue(func() string { return auth.HashPassword(Password) })
 
 // Serve starts a server with the routes of the slices under test.
 func Serve(t testing.TB, routes ...func(a *httpapi.API, d *db.DB)) *Server {
@@ -100,7 +101,7 @@ func (s *Server) User(t testing.TB, tenantName, role string, extra ...string) *C
 	name := role + "-" + id.String()[:8]
 	_, err := s.DB.Owner.Pool().Exec(context.Background(), `insert into account
 		(tenant_id, id, username, email, password_hash, role, permissions) values ($1, $2, $3, $4, $5, $6, $7)`,
-		tenantID, id, name, name+"@example.org", passwordHash, role, append([]string{}, extra...))
+		tenantID, id, name, name+"@example.org", passwordHash(), role, append([]string{}, extra...))
 	if err != nil {
 		t.Fatalf("add user: %v", err)
 	}
