@@ -73,7 +73,8 @@ func TestPagesOfEveryArchive(t *testing.T) {
 // The same behind a pooler in transaction mode, where every transaction may get another connection.
 func TestBehindPgbouncer(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t, links{database: func(u string) string { return testkit.Pooler(t, u, 3) }})
+	// The callers below share three connections. The test is about what they see, not about how long they wait.
+	s := newSystem(t, links{database: func(u string) string { return testkit.Pooler(t, u, 3) }, timeout: 30 * time.Second})
 	pagesOfEveryArchive(t, s)
 	admin, reader := s.as("admin"), s.as("reader")
 	for path, b := range s.books(reader) {

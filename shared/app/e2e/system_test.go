@@ -61,6 +61,7 @@ type links struct {
 	redis    func(url string) string
 	// DATABASE_CONNECT_TIMEOUT. Many concurrent tests connect slowly, so its default is long.
 	connect time.Duration
+	timeout time.Duration      // DATABASE_TIMEOUT, if it is not 5 s
 	cdn     bool               // delivery by the CDN
 	limited bool               // requests beyond the limits are refused
 	store   *testkit.Announcer // has the bucket books, and notifies the worker of its objects
@@ -94,7 +95,7 @@ func newSystem(t testing.TB, l links) *system {
 		redisURL = l.redis(redisURL)
 	}
 	s.config = app.HTTPConfig{
-		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: 5 * time.Second, Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
+		Config: app.Config{Database: db.Config{URL: databaseURL, MaxConns: 6, Timeout: cmp.Or(l.timeout, 5*time.Second), Connect: cmp.Or(l.connect, 5*time.Second)}, Blob: s.s3.Config,
 			Events: events.Config{}, RedisURL: redisURL, Queue: s.queues},
 		HTTP:      httpapi.Config{RateLimit: l.limited}, // in any case a request reads the access generation from Redis
 		Auth:      auth.Config{SigningKey: base64.StdEncoding.EncodeToString(make([]byte, 32)), TokenLife: time.Hour},

@@ -1,6 +1,7 @@
 package series_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -43,9 +44,15 @@ func TestPlans(t *testing.T) {
 	// The caller's progress is counted once, in some milliseconds; per series it takes seven seconds.
 	for _, status := range []string{"read", "in_progress", "unread"} {
 		for _, operator := range []string{"is", "isNot"} {
-			began := time.Now()
-			me.Do("POST", "/api/v1/series/list?pageSize=1", map[string]any{"condition": map[string]any{"readStatus": map[string]any{"operator": operator, "value": status}}}).Want(200)
-			if took := time.Since(began); took > 3*time.Second {
+			took := time.Duration(math.MaxInt64)
+			for range 3 { // a busy machine may be late once
+				began := time.Now()
+				me.Do("POST", "/api/v1/series/list?pageSize=1", map[string]any{"condition": map[string]any{"readStatus": map[string]any{"operator": operator, "value": status}}}).Want(200)
+				if took = min(took, time.Since(began)); took <= 3*time.Second {
+					break
+				}
+			}
+			if took > 3*time.Second {
 				t.Errorf("the series whose readStatus %s %s took %v", operator, status, took)
 			}
 		}

@@ -50,7 +50,7 @@ func leak(t *testing.T, d *testkit.Databases, url string) {
 			pool.Close()
 		}
 	})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	refuseSuperuser(t, pool)
 	tenants, limited := make([]uuid.UUID, leakTenants), uuid.New()
