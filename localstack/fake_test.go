@@ -64,6 +64,7 @@ func fakeMigrate() error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(os.Stderr, `{"level":"WARN","msg":"a library is in no folder"}`)
 	_, err = conn.Exec(ctx, "insert into starts values ($1)", os.Getenv("LONGBOX_ADMIN"))
 	return err
 }

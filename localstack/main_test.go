@@ -53,6 +53,7 @@ func TestStartUseStopStart(t *testing.T) {
 	checkKilledWorker(t, c, s)
 	if out := c.stop(t); strings.Contains(out, "secret-word") ||
 		!strings.Contains(out, "make run has no CDN and ignores DELIVERY, ORIGIN_SECRET\n") ||
+		!strings.Contains(out, " migrate WARN a library is in no folder\n") ||
 		strings.Contains(out, "cannot enter "+s.dir) || !strings.Contains(out, "Create the administrator: curl") || !strings.Contains(out, "stopped; all data is in") {
 		t.Errorf("it printed %s", out)
 	}

@@ -75,6 +75,15 @@ type result struct {
 	Tenant    string  `json:"tenant,omitempty"` // name of the default tenant, if there is one
 	Roots     int     `json:"roots,omitempty"`
 	Admin     string  `json:"admin,omitempty"`
+	// Warnings are sentences about what a person should look at.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// warn adds a warning to the result and the log.
+func (r *result) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	slog.Warn(text)
+	r.Warnings = append(r.Warnings, text)
 }
 
 func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error) {
@@ -92,7 +101,7 @@ func invoked(ctx context.Context, c config, payload json.RawMessage) (any, error
 	if !o.DryRun {
 		return migrate(ctx, c)
 	}
-	version, missing, err := schema.Pending(ctx, c.OwnerURL)
+	version, _, missing, err := schema.Pending(ctx, c.OwnerURL)
 	return result{Version: version, Missing: missing}, err
 }
 
@@ -110,12 +119,15 @@ func migrate(ctx context.Context, c config) (result, error) {
 	if reindexed > 0 {
 		slog.Info("the system's rules for sorting text have changed: rebuilt the indexes", "indexes", reindexed)
 	}
-	version, _, err := schema.Pending(ctx, c.OwnerURL)
+	version, own, _, err := schema.Pending(ctx, c.OwnerURL)
 	if err != nil {
 		return result{}, err
 	}
 	slog.Info("schema is up to date", "applied", n, "version", version)
 	done := result{Version: version, Applied: n, Reindexed: reindexed}
+	if version > own {
+		done.warn("the schema of the database is of a newer Longbox (%d, this one has %d): going back by one release works, by more may fail", version, own)
+	}
 	if c.Single {
 		err = prepareDefault(ctx, c, &done)
 	}
@@ -149,8 +161,13 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	if err := d.Run(ctx, &b); err != nil {
 		return fmt.Errorf("library roots: %w", err)
 	}
-	if err := library.Reroot(ctx, d, roots); err != nil {
+	lost, err := library.Reroot(ctx, d, roots)
+	if err != nil {
 		return fmt.Errorf("library roots: %w", err)
+	}
+	for _, l := range lost {
+		done.warn("library %q is at %s, which is in no folder of LIBRARY (without make run: LIBRARY_ROOTS): add the folder, "+
+			"or change the library's path (PATCH /api/v1/libraries/%s); do not delete the library", l.Name, l.Path, l.ID)
 	}
 	done.Tenant, done.Roots = tenant.Default, len(roots)
 	if c.Admin == "" {

@@ -244,7 +244,6 @@ func (s *Stack) migrateSpec() supervise.Spec {
 	}
 	return supervise.Spec{
 		Name: migrate, Path: filepath.Join(s.config.Programs, migrate), Env: env, Dir: s.scratch, Account: s.account,
-		Quiet: true, // The error contains the last lines.
-		Stop:  syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
+		Stop: syscall.SIGTERM, Grace: 10 * time.Second, Orphan: syscall.SIGKILL,
 	}
 }

@@ -12,6 +12,7 @@ import (
 )
 
 // After roots have changed, a library gets the bucket that serves its path now, unless its old one is still served.
+// Libraries that nothing serves any more are named.
 func TestReroot(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)
@@ -23,7 +24,7 @@ func TestReroot(t *testing.T) {
 		"/srv/manga/x":      {"manga", "x/", "manga/x/"},
 		"/srv/both":         {"kept", "both/", "kept/both/"}, // served by another root, too
 		"/elsewhere":        {"elsewhere", "", "elsewhere/"}, // below no root
-		"s3://comics/a":     {"comics", "a/", "comics/a/"},
+		"s3://comics/a":     {"comics", "a/", "comics/a/"},   // below no root, either
 		"s3://manga/jp/a b": {"manga", "jp/a b/", "manga/jp/a b/"},
 	}
 	for path, p := range places {
@@ -34,8 +35,12 @@ func TestReroot(t *testing.T) {
 	}
 	roots := []filesystem.Root{{Path: "/srv", Bucket: "srv"}, {Path: "/srv/manga", Bucket: "manga"}, {Path: "/kept", Bucket: "kept"}}
 	for range 2 { // it may be repeated
-		if err := library.Reroot(db.In(t.Context(), db.Tenant(one)), d.Owner, roots); err != nil {
+		lost, err := library.Reroot(db.In(t.Context(), db.Tenant(one)), d.Owner, roots)
+		if err != nil {
 			t.Fatal(err)
+		}
+		if len(lost) != 2 || lost[0].Name != "/elsewhere" || lost[0].Path != "/elsewhere" || lost[1].Name != "s3://comics/a" {
+			t.Errorf("below no root are %v, want /elsewhere and s3://comics/a", lost)
 		}
 	}
 	rows, err := d.Owner.Pool().Query(t.Context(), "select tenant_id, path, bucket || '/' || prefix from library")

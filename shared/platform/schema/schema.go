@@ -13,30 +13,32 @@ import (
 	"github.com/longbox/longbox/migrations"
 )
 
-// Pending returns the version of the database's schema, and which migrations of this build are missing. It changes
-// nothing, except that it creates goose's version table if there is none.
-func Pending(ctx context.Context, ownerURL string) (version int64, missing []int64, err error) {
+// Pending returns the version of the database's schema, that of this build, and which of its migrations are missing. A
+// newer build may have migrated the database. Pending changes nothing, except that it creates goose's version table if
+// there is none.
+func Pending(ctx context.Context, ownerURL string) (version, own int64, missing []int64, err error) {
 	conn, err := sql.Open("pgx", ownerURL)
 	if err != nil {
-		return 0, nil, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
+		return 0, 0, nil, fmt.Errorf("DATABASE_OWNER_URL: %w", err)
 	}
 	defer conn.Close()
 	p, err := goose.NewProvider(goose.DialectPostgres, conn, migrations.FS)
 	if err != nil {
-		return 0, nil, fmt.Errorf("migrate: %w", err)
+		return 0, 0, nil, fmt.Errorf("migrate: %w", err)
 	}
 	states, err := p.Status(ctx)
 	if err != nil {
-		return 0, nil, fmt.Errorf("migrate: %w", err)
+		return 0, 0, nil, fmt.Errorf("migrate: %w", err)
 	}
 	for _, s := range states {
 		if s.State == goose.StatePending {
 			missing = append(missing, s.Source.Version)
-		} else {
-			version = max(version, s.Source.Version)
 		}
 	}
-	return version, missing, nil
+	if version, own, err = p.GetVersions(ctx); err != nil {
+		return 0, 0, nil, fmt.Errorf("migrate: %w", err)
+	}
+	return version, own, missing, nil
 }
 
 // Migrate applies the missing migrations as the owner role. It returns their number, and the number of indexes that it
