@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/domain/filesystem"
@@ -130,6 +131,8 @@ type Roots struct {
 	Roots []string `json:"roots" arg:"root" help:"/folder=bucket/prefix or s3://bucket/prefix; may be repeated"`
 }
 
+// grantRoots gives folders to a tenant. If a folder gets another bucket or prefix, the libraries below it get the same:
+// their keys are relative, so their books stay.
 func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	roots, err := checkRoots(i.Roots)
 	if err != nil {
@@ -144,6 +147,7 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	}
 	var write pgx.Batch
 	queueRoots(&write, roots)
+	var moved []string
 	err = o.changeRoots(ctx, t, &write, func(have []filesystem.Root, libraries []library) error {
 		after := slices.Clone(have)
 		for _, r := range roots {
@@ -151,6 +155,18 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 		}
 		if len(after) > maxRoots {
 			return fault.Invalid("roots", "a tenant has at most %d; revoke some first", maxRoots)
+		}
+		for k, l := range libraries {
+			at, replaced := follows(have, after, l)
+			if !replaced {
+				continue
+			}
+			if l.Busy {
+				return fault.New(fault.Conflict, "roots: a task of library %q at %s is pending or running; let it finish or cancel it first", l.Name, l.Path)
+			}
+			libraries[k].Bucket, libraries[k].Prefix = at.Root.Bucket, at.Prefix
+			moved = append(moved, l.Name)
+			write.Queue("update library set bucket = $2, prefix = $3 where tenant_id = app.tenant() and id = $1", l.ID, at.Root.Bucket, at.Prefix)
 		}
 		if l := astray(have, after, libraries); l != nil {
 			return fault.New(fault.Conflict, "roots: library %q at %s would stay in the old bucket or prefix; move it to another folder or delete it first", l.Name, l.Path)
@@ -160,7 +176,23 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.changed(ctx, t)
+	d, err := o.changed(ctx, t)
+	if err == nil {
+		d.Moved = moved
+	}
+	return d, err
+}
+
+// follows reports whether the root of a library has another bucket or prefix than before and than the library, and where
+// the library's path leads now.
+func follows(before, after []filesystem.Root, l library) (at filesystem.Place, yes bool) {
+	was, err := filesystem.Locate(before, l.Path)
+	if err != nil {
+		return at, false
+	}
+	at, err = filesystem.Locate(after, l.Path)
+	yes = err == nil && at.Root.Path == was.Root.Path && at.Root != was.Root && (at.Root.Bucket != l.Bucket || at.Prefix != l.Prefix)
+	return at, yes
 }
 
 // Paths names roots that a tenant has.
@@ -204,15 +236,19 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 }
 
 // changeRoots writes what check allows; concurrent operators are serialized. Creating or moving a library locks its
-// root until commit, so that check sees every library that could lose its place.
+// root until commit, so that check sees every library that could lose its place. No scan of a library starts meanwhile:
+// its row refers to the library's. Libraries are locked before roots, as a change of a library's path does.
 func (o *Operator) changeRoots(ctx context.Context, t *row, write *pgx.Batch, check func(have []filesystem.Root, libraries []library) error) error {
 	return o.System.Tx(in(ctx, t), func(ctx context.Context, tx pgx.Tx) error {
 		var b pgx.Batch
 		var have []filesystem.Root
 		var libraries []library
 		b.Queue("select from tenant where id = app.tenant() for no key update")
+		b.Queue("select from library where tenant_id = app.tenant() order by id for update")
 		db.All(&b, &have, "select path, bucket, prefix from library_root where tenant_id = app.tenant() order by path for update")
-		db.All(&b, &libraries, "select name, path, bucket, prefix from library where tenant_id = app.tenant() order by name")
+		db.All(&b, &libraries, `select id, name, path, bucket, prefix, exists (select from task t where t.tenant_id = l.tenant_id
+			and t.library_id = l.id and t.status in ('pending', 'running') and not `+task.PutOffSQL+`) as busy
+			from library l where tenant_id = app.tenant() order by name`)
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return err
 		}
@@ -224,10 +260,12 @@ func (o *Operator) changeRoots(ctx context.Context, t *row, write *pgx.Batch, ch
 }
 
 type library struct {
-	Name   string `db:"name"`
-	Path   string `db:"path"`
-	Bucket string `db:"bucket"`
-	Prefix string `db:"prefix"`
+	ID     uuid.UUID `db:"id"`
+	Name   string    `db:"name"`
+	Path   string    `db:"path"`
+	Bucket string    `db:"bucket"`
+	Prefix string    `db:"prefix"`
+	Busy   bool      `db:"busy"` // A task works on it, or is about to.
 }
 
 // astray returns a library whose path would no longer lead to the same place, or to its own objects; nil if there is

@@ -45,6 +45,8 @@ type Details struct {
 	Announced *bool `json:"announced,omitempty"`
 	// GivenBack counts the running tasks that a suspension put back in the queue.
 	GivenBack *int64 `json:"tasksGivenBack,omitempty"`
+	// Moved are the libraries that follow their folder to the bucket and prefix that it was just granted with.
+	Moved []string `json:"movedLibraries,omitempty"`
 	// Cleared is what rotate-keys deleted.
 	Cleared *Cleared `json:"cleared,omitempty"`
 }
