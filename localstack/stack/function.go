@@ -127,6 +127,18 @@ func (s *Stack) publicURL() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(s.front.Port()))
 }
 
+// sayMailLinks says that links in mail lead each reader to the reader's own device, if they do and mail is sent.
+func (s *Stack) sayMailLinks(mailServer string) {
+	if mailServer == "" || s.config.PublicURL != "" {
+		return
+	}
+	host := s.config.Bind
+	if ip, err := netip.ParseAddr(host); host == "" || host == "localhost" || err == nil && (ip.IsUnspecified() || ip.IsLoopback()) {
+		s.console.Say("Longbox: links in mail will lead to %s, each reader's own device: "+
+			"set PUBLIC_URL to the address that people use", s.publicURL())
+	}
+}
+
 // needless are the secrets that a program does not need, as in the cloud. Secrets that only api and worker need are in
 // toPlugins.
 var needless = map[string][]string{

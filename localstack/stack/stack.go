@@ -97,6 +97,7 @@ func (s *Stack) prepare(ctx context.Context) (err error) {
 	if s.front, err = front.Listen(s.config.Bind, s.config.Port); err != nil {
 		return err
 	}
+	s.sayMailLinks(os.Getenv("SMTP_HOST"))
 	if s.config.Web != "" {
 		if s.web, err = front.NewWeb(s.config.Web, s.config.Docs); err != nil {
 			return err
