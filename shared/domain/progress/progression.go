@@ -118,8 +118,8 @@ func repeated(share, at, device string) string {
 }
 
 // Tell stores a position in a book or its heir. NotFound if there is no such book, Conflict if a later session is
-// stored. Future times count as now; so does a time that is accepted although a later session exists. A position that is
-// sent again then changes nothing.
+// stored. Future times count as now; so does a time that is accepted although a later session exists. A position that
+// is sent again then changes nothing.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		t.At = new(within(*t.At))
