@@ -8,8 +8,7 @@ import (
 	"github.com/longbox/longbox/shared/testkit"
 )
 
-// A library whose folder is in no root any more is named: it looks as if its books were gone. A place that a root serves
-// again is no longer worth a word.
+// A library whose folder is in no root any more is named: it looks as if its books were gone.
 func TestNamesLibrariesThatNothingServes(t *testing.T) {
 	t.Parallel()
 	d := testkit.DB(t)

@@ -20,9 +20,9 @@ const every = 5 * time.Second
 func (g *Gateway) Confined() error { return confine.Possible(g.program) }
 
 // Follow restarts the gateway when another folder appears at a root, for example when a disk is mounted: the gateway
-// may only read the folders that existed at its start. It returns when ctx ends. It waits for a root that does not answer,
-// although others may change meanwhile: a restarted gateway opens every root before it serves (see confine), so that one
-// would then take all of them away.
+// may only read the folders that existed at its start. It returns when ctx ends. It waits for a root that does not
+// answer, although others may change meanwhile: a restarted gateway opens every root before it serves (see confine), so
+// that one would then take all of them away.
 func (g *Gateway) Follow(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -40,7 +40,7 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// Links in mail lead a reader to the reader's own device if the address is only known from BIND, and is of this machine.
+// Links in mail lead a reader to the reader's own device if the address comes from BIND and is of this machine.
 func TestSaysWhereLinksInMailLead(t *testing.T) {
 	t.Parallel()
 	f, err := front.Listen("127.0.0.1", 0)

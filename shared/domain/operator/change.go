@@ -183,8 +183,8 @@ func (o *Operator) grantRoots(ctx context.Context, i Roots) (any, error) {
 	return d, err
 }
 
-// follows reports whether the root of a library has another bucket or prefix than before and than the library, and where
-// the library's path leads now.
+// follows reports whether the root of a library has another bucket or prefix than before and than the library, and
+// where the library's path leads now.
 func follows(before, after []filesystem.Root, l library) (at filesystem.Place, yes bool) {
 	was, err := filesystem.Locate(before, l.Path)
 	if err != nil {

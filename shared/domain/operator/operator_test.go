@@ -71,7 +71,7 @@ func TestCreateAndChange(t *testing.T) {
 	}
 }
 
-// A library's path leads to its bucket and prefix: it follows its root to other ones, and no other change takes it away.
+// A library's path leads to its bucket and prefix: it follows its root to others, and no other change takes it away.
 func TestLibrariesFollowTheirRoot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
