@@ -173,8 +173,8 @@ func namesOf(people []Author, role string) []string {
 	return names
 }
 
-// Released returns a full date, or nil if the year is unknown. An unknown month or day, and a day that the month does not
-// have, becomes the first.
+// Released returns a full date, or nil if the year is unknown. An unknown month or day, and a day that the month does
+// not have, becomes the first.
 func Released(year, month, day *int32) *string {
 	if year == nil {
 		return nil

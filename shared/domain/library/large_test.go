@@ -45,7 +45,8 @@ func TestDeletionGoesOnLookingForBooks(t *testing.T) {
 	}
 }
 
-// A deletion that is repeated soon goes on where it was; later, books may have been read meanwhile, and it starts again.
+// A deletion that is repeated soon goes on where it was; later, books may have been read meanwhile, and it starts
+// again.
 func TestDeletionRepeatedLater(t *testing.T) {
 	t.Parallel()
 	for minutes, want := range map[int]int{9: 1, 11: 2} {

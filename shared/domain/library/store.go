@@ -143,10 +143,10 @@ func create(ctx context.Context, d *db.DB, l *Library, at *filesystem.Place, nex
 const holdScan = `select from task where tenant_id = app.tenant() and library_id = $1 and type = 'scan_library' and status in ('pending', 'running')
 	for no key update`
 
-// change reads the library under a lock, lets fn change it, and stores it if it differs. at is nil if the path stays.
-// A library that becomes active gets a scan that makes up for the time in which it was not. The path changes only while no task
-// works on the library: a running scan would go on in the old folder and take the library's books for gone. No scan
-// starts meanwhile, since a scan's row references the library's.
+// change reads the library under a lock, lets fn change it, and stores it if it differs. at is nil if the path stays. A
+// library that becomes active gets a scan that makes up for the time in which it was not. The path changes only while
+// no task works on the library: a running scan would go on in the old folder and take the library's books for gone. No
+// scan starts meanwhile, since a scan's row references the library's.
 func change(ctx context.Context, d *db.DB, id uuid.UUID, at *filesystem.Place, fn func(l *Library) error) (out *Library, changed bool, err error) {
 	err = d.Tx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var read pgx.Batch

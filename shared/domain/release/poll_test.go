@@ -178,7 +178,8 @@ func TestReleasesAfterAReset(t *testing.T) {
 	}
 }
 
-// A reset leaves a latest volume and chapter that only ignored releases name: they never raised it, so it is a person's.
+// A reset leaves a latest volume and chapter that only ignored releases name: they never raised it, so it is a
+// person's.
 func TestResetKeepsWhatAPersonHasSet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

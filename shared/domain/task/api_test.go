@@ -392,8 +392,8 @@ func TestLastWholeScanIsKept(t *testing.T) {
 	}
 }
 
-// A scan that has not seen all files is kept until a scan of the whole library has completed: until then, no book of the
-// library is purged.
+// A scan that has not seen all files is kept until a scan of the whole library has completed: until then, no book of
+// the library is purged.
 func TestScanThatMissedFilesIsKept(t *testing.T) {
 	t.Parallel()
 	for _, missed := range []string{"unlisted = 101", "files_refused = 1"} {

@@ -79,8 +79,8 @@ func AllPermissions() []string {
 	return slices.Concat(readerPermissions, maintainerPermissions, adminPermissions)
 }
 
-// CheckPermissions accepts `LibrariesRead`, `libraries:read` and `libraries-read` in any case. It returns each permission
-// once, or what is wrong with the field permissions.
+// CheckPermissions accepts `LibrariesRead`, `libraries:read` and `libraries-read` in any case. It returns each
+// permission once, or what is wrong with the field permissions.
 func CheckPermissions(in []string) ([]string, []fault.Field) {
 	out, all := []string{}, AllPermissions()
 	plain := strings.NewReplacer(":", "", "-", "", "_", "")

@@ -69,8 +69,9 @@ const awayFor = 300 * time.Millisecond
 // server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
-// A statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it. The connection
-// and its plans stay, unless there is no answer within answerWithin more: RDS Proxy passes no such request on.
+// A statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it. The
+// connection and its plans stay, unless there is no answer within answerWithin more: RDS Proxy passes no such request
+// on.
 const (
 	cancelAfter  = 50 * time.Millisecond
 	answerWithin = 500 * time.Millisecond

@@ -69,8 +69,8 @@ func TestMovedOverAboveTheLimit(t *testing.T) {
 	}
 }
 
-// A scan that the limit kept files out of has not seen its library whole: what people have read stays in another library,
-// also when nobody knows that scan any more.
+// A scan that the limit kept files out of has not seen its library whole: what people have read stays in another
+// library, also when nobody knows that scan any more.
 func TestPurgeAfterAForgottenScan(t *testing.T) {
 	t.Parallel()
 	r := newTwo(t)
