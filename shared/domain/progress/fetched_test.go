@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/longbox/longbox/shared/domain/progress"
+	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/testkit"
 )
 
@@ -71,10 +72,25 @@ func TestFetchedPages(t *testing.T) {
 	is(books[2], 1, false)
 }
 
-// The last page completes the book although the page before it, which was requested later, is stored while the last
-// one waits.
-func TestFetchedPageThatWaits(t *testing.T) {
+// A write that waits for others of the same user comes after them: the last page, or being read, completes the book
+// although a page before it, which was requested later, is stored meanwhile.
+func TestWriteThatWaits(t *testing.T) {
 	t.Parallel()
+	for name, write := range map[string]func(context.Context, *db.DB, uuid.UUID) error{
+		"fetched": func(ctx context.Context, d *db.DB, book uuid.UUID) error { return progress.Fetched(ctx, d, book, 10) },
+		"read": func(ctx context.Context, d *db.DB, book uuid.UUID) error {
+			_, err := progress.Read(ctx, d, book)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waits(t, write)
+		})
+	}
+}
+
+func waits(t *testing.T, write func(context.Context, *db.DB, uuid.UUID) error) {
 	s := testkit.Serve(t, progress.Routes)
 	_, books := shelf(t, s, 1)
 	who := s.User(t, "one", "reader")
@@ -90,7 +106,7 @@ func TestFetchedPageThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := make(chan error)
-	go func() { last <- progress.Fetched(callerContext(who), s.DB.App, books[0], 10) }()
+	go func() { last <- write(callerContext(who), s.DB.App, books[0]) }()
 	s.DB.AwaitLock(t)
 	if _, err := other.Exec(t.Context(), "update reading_session set page = 9, ended_at = clock_timestamp(), recorded_at = clock_timestamp()"); err != nil {
 		t.Error(err)

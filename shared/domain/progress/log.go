@@ -33,11 +33,9 @@ func hold(which string) string {
 	return "select from book b where b.tenant_id = app.tenant() and " + which + " order by b.id for key share"
 }
 
-// noPlace fills the columns of a source of note that has only a page; noLocator leaves the time.
-const (
-	noLocator = ", null::text as locator, null::text as device_name"
-	noPlace   = noLocator + ", now() as at"
-)
+// noPlace fills the columns of a source of note that has only a page. The time is that of the statement, which follows
+// lock: a write that waited for others comes after them.
+const noPlace = ", null::text as locator, null::text as device_name, statement_timestamp() as at"
 
 // sessionColumns are the columns of a session that stems from a plain write.
 const sessionColumns = "tenant_id, account_id, id, book_id, pass, kind, device_id, started_at, ended_at, page, percentage, implied"
@@ -115,7 +113,7 @@ func note(which, source, device string) string {
 func reset(which string) string {
 	return known(which) + `, opened as (
 	  insert into reading_session (` + sessionColumns + `)
-	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce(l.pass, 1), 'reset', $2, now(), now(), null, null, true
+	  select p.tenant_id, p.account_id, gen_random_uuid(), p.book_id, 1 + coalesce(l.pass, 1), 'reset', $2, statement_timestamp(), statement_timestamp(), null, null, true
 	  from p left join last l on l.book_id = p.book_id returning 1)
 	select count(*) from opened`
 }

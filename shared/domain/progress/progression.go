@@ -118,8 +118,8 @@ func repeated(share, at, device string) string {
 }
 
 // Tell stores a position in a book or its heir. NotFound if there is no such book, Conflict if a later session is
-// stored. Future times count as now; so does a time that is accepted although a later session exists. A position that
-// is sent again then changes nothing.
+// stored. Future times count as now; so does a time that is accepted although a later session exists. A position whose
+// own time was stored changes nothing when it is sent again.
 func Tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	if t.At != nil {
 		t.At = new(within(*t.At))
@@ -136,7 +136,8 @@ func tell(ctx context.Context, d *db.DB, id uuid.UUID, t Told) error {
 	db.Value(&b, &stale, "select exists (select from book b where b.tenant_id = app.tenant() and "+ofBook+" and "+later("$2", "$3")+")", id, t.At, from)
 	b.Queue(note(ofBook, `select b.id as book_id, case when b.told is null then greatest(1, `+pageAt("$2::double precision")+`) when b.page_count > 0 then least(b.told, b.page_count) else b.told end as page,
 		  $2::double precision as percentage, case when $2 >= $3 or b.page_count > 0 and b.told >= b.page_count then 'completed' else 'progress' end as kind,
-		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then now() else least(greatest(coalesce($8, now()), `+lastTold+`), now()) end as at
+		  $5::text as locator, $6::text as device_name, case when $8::timestamptz < date_trunc('milliseconds', `+lastTold+`) then statement_timestamp()
+		    else least(greatest(coalesce($8, statement_timestamp()), `+lastTold+`), statement_timestamp()) end as at
 		from (select b.id, b.page_count, case when lower(b.format) <> 'epub' then $7::integer end as told from book b
 		  where b.tenant_id = app.tenant() and `+ofBook+" and not "+later("$8", "$4")+" and not "+repeated("$2", "$8", "$4")+") b", "$4"), id, t.Percentage, completeAt, from, t.Locator, t.DeviceName, t.Page, t.At)
 	db.One(&b, &out, fold(ofBook)+records, id)

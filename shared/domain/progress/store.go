@@ -77,16 +77,16 @@ func Set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (out *Record, er
 }
 
 func set(ctx context.Context, d *db.DB, id uuid.UUID, u Update) (*Record, error) {
-	where, at := ofBook, "now()"
-	if u.fetched { // after the pages that were stored while this one waited for lock
-		where, at = where+" and not "+ahead("$2", "$6"), "clock_timestamp()"
+	where := ofBook
+	if u.fetched {
+		where += " and not " + ahead("$2", "$6")
 	}
 	var b pgx.Batch
 	var out *Record
 	queueLog(&b, ofBook, id)
 	b.Queue(note(ofBook, `select b.id as book_id, case when b.paged then least($2::integer, b.page_count) else $2 end as page,
 		  coalesce($3::double precision, case when b.paged then least(1, $2::double precision / b.page_count) end) as percentage,
-		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noLocator+", "+at+` as at
+		  case when coalesce($4::boolean, $3 >= $5 or (b.paged or $3 is null) and b.page_count > 0 and $2 >= b.page_count) then 'completed' else 'progress' end as kind`+noPlace+`
 		from (select b.id, b.page_count, `+paged+` as paged from book b
 		  where b.tenant_id = app.tenant() and `+where+`) b`, "$6"),
 		id, u.CurrentPage, u.ProgressPercentage, u.Completed, completeAt, device(ctx))

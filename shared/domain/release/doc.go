@@ -9,7 +9,7 @@
 //     ignored, which people can see and change. Releases below the confidence threshold, or for series that are not
 //     tracked, are not stored.
 //   - The latest known volume and chapter increase with what is announced. Only a reset of a source takes back what it
-//     has announced.
+//     has announced, except releases that a person has set to ignored.
 //   - Package plugin asks the plugin, and passes its response to Record.
 //
 // Tables: series_tracking, series_alias, release_source, release; reads series, book, library, alternate_title,

@@ -123,7 +123,8 @@ func end(of string) string {
 }
 
 // resetSQL deletes the releases of source $1, and counts them per series. Latest known volumes and chapters that come
-// from these become those that other sources have announced. From ignored releases comes none.
+// from these become those that other sources have announced. Ignored releases do not count: those that a source sent as
+// ignored have raised none, and after one that a person has set to ignored, the number stays.
 var resetSQL = `with gone as (
 	  delete from release r where r.tenant_id = app.tenant() and ($1::uuid is null or r.source_id = $1) and ` + there + `
 	  returning r.series_id, r.state, ` + end("volumes") + ` as volume, ` + end("chapters") + ` as chapter),

@@ -66,7 +66,6 @@ func (w grantee) queueExists(b *pgx.Batch, dst *bool, id uuid.UUID) {
 	db.Value(b, dst, "select exists (select from "+w.table+" where tenant_id = app.tenant() and id = $1)", id)
 }
 
-// queue adds the select of an owner's grants to a batch.
 // of runs the statements that queue adds to the batch; NotFound if there is no such grantee.
 func (w grantee) of(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx.Batch)) error {
 	var b pgx.Batch
@@ -82,6 +81,7 @@ func (w grantee) of(ctx context.Context, d *db.DB, id uuid.UUID, queue func(*pgx
 	return nil
 }
 
+// queue adds the select of a grantee's grants to a batch.
 func (w grantee) queue(b *pgx.Batch, dst *[]UserGrant, id uuid.UUID) {
 	db.All(b, dst, "select "+grantColumns+` from sharing_grant g join sharing_tag t on t.tenant_id = g.tenant_id and t.id = g.sharing_tag_id
 		where g.tenant_id = app.tenant() and g.`+w.column+" = $1 order by t.name collate natural_order", id)

@@ -179,7 +179,7 @@ func renewOne(ctx context.Context, system *db.DB, lease time.Duration, t db.Task
 		t.Tenant, t.ID, t.Epoch, lease)
 	err := system.Pool().SendBatch(ctx, &b).Close()
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "57014" { // still locked: the next beat tries again
+	if errors.As(err, &pg) && pg.Code == "57014" && ctx.Err() == nil { // still locked: the next beat tries again
 		return nil
 	}
 	return err

@@ -64,12 +64,14 @@ func (r *Runner) listen(ctx context.Context, wake chan<- struct{}) {
 			if err != nil {
 				return err
 			}
-			defer conn.Release()
+			defer func() { _ = conn.Conn().Close(context.Background()); conn.Release() }() // it goes on listening
 			if _, err := conn.Exec(ctx, "listen "+Wake); err != nil {
 				return err
 			}
+			// With ctx, pgx would try to cancel a statement first, and wait.
+			defer context.AfterFunc(ctx, func() { _ = conn.Conn().PgConn().Conn().SetReadDeadline(time.Now()) })()
 			for {
-				if _, err := conn.Conn().WaitForNotification(ctx); err != nil {
+				if _, err := conn.Conn().WaitForNotification(context.WithoutCancel(ctx)); err != nil {
 					return err
 				}
 				select {

@@ -230,14 +230,24 @@ func (d *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) err
 		return translate(err)
 	}
 	defer release()
-	return answered(ctx, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		b := &pgx.Batch{}
-		scope.Enter(b)
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return err
-		}
-		return fn(ctx, tx)
-	}))
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return answered(ctx, err)
+	}
+	defer func() { // also after a panic, and when ctx has ended; a commit leaves nothing to undo
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
+		defer cancel()
+		_ = tx.Rollback(ctx) // if it fails, pgx closes the connection
+	}()
+	b := &pgx.Batch{}
+	scope.Enter(b)
+	if err = tx.SendBatch(ctx, b).Close(); err == nil {
+		err = fn(ctx, tx)
+	}
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	return answered(ctx, err)
 }
 
 // answered translates an error of statements that had a connection: if the time is up, Postgres was reachable but
