@@ -137,6 +137,7 @@ func (r *rig) row() *packed {
 }
 
 func TestPagesOfAPackAreRanges(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	res, err := r.pack()
 	if err != nil || res.Pages != 2 {
@@ -165,6 +166,7 @@ func TestPagesOfAPackAreRanges(t *testing.T) {
 
 // If the bucket was emptied, or contains another object, the row alone is no pack.
 func TestLostPackIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for name, lose := range map[string]func(key string) error{
 		"gone":    func(key string) error { return r.media.Delete(t.Context(), "media", key) },
@@ -197,6 +199,7 @@ func TestLostPackIsMadeAgain(t *testing.T) {
 
 // TestSolidRAR packs pages that need the previous ones: the first page needs none and stays in the book.
 func TestSolidRAR(t *testing.T) {
+	t.Parallel()
 	var pages []rarpack.File
 	for i := range 4 { // the last repeats the first one with another ending
 		pages = append(pages, rarpack.File{Name: fmt.Sprintf("%d.jpg", i+1), Data: append(testkit.JPEG(t, 300, 450, i%3), byte(i))})
@@ -224,6 +227,7 @@ func TestSolidRAR(t *testing.T) {
 
 // A file that a solid archive stores once, under two names, yields two pages of the pack.
 func TestFileOfTwoNames(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.exec(`update page_index set names[2] = names[1], types[2] = types[1], offsets[2] = offsets[1], sizes[2] = sizes[1], methods[2] = methods[1], crcs[2] = crcs[1]`)
 	res, err := r.pack()
@@ -240,6 +244,7 @@ func TestFileOfTwoNames(t *testing.T) {
 }
 
 func TestTwoAtOnceGiveOnePack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var wait sync.WaitGroup
 	ids := make([]uuid.UUID, 2)
@@ -276,6 +281,7 @@ func (r *rig) objects() (keys []string) {
 
 // A pack of new content has a new name; the previous one is deleted.
 func TestNewPackReplacesTheOldOne(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	if _, err := r.pack(); err != nil {
 		t.Fatal(err)
@@ -292,6 +298,7 @@ func TestNewPackReplacesTheOldOne(t *testing.T) {
 
 // Books with the same content have packs of their own, whose names require the tenant's secret.
 func TestNamesOfPacks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	keys := map[string]bool{}
 	add := func() {
@@ -329,6 +336,7 @@ func must(data []byte, err error) []byte {
 
 // A missing book has nothing to pack; a damaged file is reported.
 func TestNothingToPack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	file := r.s3.Dir + "/books/a.cb7"
 	data := must(os.ReadFile(file))
@@ -413,6 +421,7 @@ func TestBookThatIsNotGiven(t *testing.T) {
 
 // Changes between storing the object and writing its row.
 func TestPackThatCannotBeNamed(t *testing.T) {
+	t.Parallel()
 	row := func(r *rig, key string) {
 		r.exec(`insert into page_pack (tenant_id, book_id, fingerprint, key, size, etag, offsets, sizes, crcs)
 			values ($1, $2, $3, $4, 1, '', '{}', '{}', '{}')`, r.tenant, r.book, r.found.Fingerprint, key)
@@ -452,6 +461,7 @@ func TestPackThatCannotBeNamed(t *testing.T) {
 
 // Packs and renditions share one limit.
 func TestQuota(t *testing.T) {
+	t.Parallel()
 	const room = 1_000_000 // much more than the pack needs
 	used := func(r *rig, n int) {
 		r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, $2) on conflict (tenant_id) do update set bytes = excluded.bytes", r.tenant, n)
@@ -506,6 +516,7 @@ func TestQuota(t *testing.T) {
 }
 
 func TestPackIsCounted(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.exec("update tenant set max_rendition_bytes = 1000000 where id = $1", r.tenant)
 	r.exec("insert into rendition_usage (tenant_id, bytes) values ($1, 50)", r.tenant)
@@ -521,6 +532,7 @@ func TestPackIsCounted(t *testing.T) {
 }
 
 func TestDamagedBookLeavesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	data, err := os.ReadFile(r.s3.Dir + "/books/a.cb7")
 	if err != nil {
@@ -545,6 +557,7 @@ func TestDamagedBookLeavesNothing(t *testing.T) {
 
 // A damaged page is missing from the pack; the other pages are served from it.
 func TestDamagedPageIsLeftOut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.exec("update page_index set crcs[2] = (crcs[2] + 1) % 4294967296")
 	res, err := r.pack()
@@ -716,6 +729,7 @@ func (r *rig) expirer() *pack.Expirer {
 
 // A pack that cannot be deleted keeps its row, and does not affect other packs.
 func TestExpireBehindWhatIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	key := r.tenant.String() + "/pack/"
 	for _, name := range []string{"locked", "other"} {
@@ -734,6 +748,7 @@ func TestExpireBehindWhatIsRefused(t *testing.T) {
 
 // However many packs the store refuses, the others are deleted.
 func TestExpireBehindManyThatAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	key := r.tenant.String() + "/pack/"
 	for i, name := range []string{"locked1", "locked2", "a", "b", "c"} {
@@ -780,6 +795,7 @@ func TestExpireGoesOn(t *testing.T) {
 }
 
 func TestExpire(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	if _, err := r.pack(); err != nil {
 		t.Fatal(err)
@@ -800,6 +816,7 @@ func TestExpire(t *testing.T) {
 // If the store does not respond, or the pack is made again meanwhile, the row stays; one tenant's failure does not
 // affect the others.
 func TestExpireMeanwhile(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	two := r.db.Tenant(t, "two")
 	stale := func(tenant uuid.UUID, name string) {

@@ -48,6 +48,7 @@ func (r *rig) shelf() []string {
 }
 
 func TestMovedFilesStayTheSameBooks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 6 {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/a%d.cbz", i), testkit.Comic(t, i, 2+i, "<Title>T</Title>"))
@@ -104,6 +105,7 @@ func TestMovedFilesStayTheSameBooks(t *testing.T) {
 }
 
 func TestRenamedFolderStaysTheSameSeries(t *testing.T) {
+	t.Parallel()
 	for name, move := range map[string]func(r *rig){
 		"the folder": func(r *rig) { r.rename("Batmen", "Batman") },
 		"folder and files": func(r *rig) {
@@ -157,6 +159,7 @@ func TestRenamedFolderStaysTheSameSeries(t *testing.T) {
 
 // Equal files are distinguished by name, then by readers; unmatched books keep their readers.
 func TestEqualFilesMoveInOrder(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	same := testkit.Comic(t, 1, 3, "")
 	for _, key := range []string{"X/b.cbz", "Y/a.cbz", "Y/c.cbz", "Z/z.cbz"} {
@@ -194,6 +197,7 @@ func TestEqualFilesMoveInOrder(t *testing.T) {
 
 // A copy is a separate book, even if the original is deleted much later.
 func TestCopiesStayThemselves(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 4 {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("S/%d.cbz", i), testkit.Comic(t, i, 2, ""))
@@ -220,6 +224,7 @@ func TestCopiesStayThemselves(t *testing.T) {
 
 // A new file under an old name keeps the book and its progress, as far as it has pages.
 func TestReplacedFileKeepsProgress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 9, ""))
 	r.scanned("normal")

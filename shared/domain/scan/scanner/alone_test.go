@@ -17,6 +17,7 @@ import (
 
 // An analysis that waits until it may read a suspected book ends when its task is cancelled.
 func TestWaitingSuspectIsCancelled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 1, ""))
 	r.scan("normal")
@@ -46,6 +47,7 @@ func TestWaitingSuspectIsCancelled(t *testing.T) {
 // A suspected book is read even if others want the slot of its task, which had to wait for what was read before. Only
 // when its invocation ends does it wait for the next one.
 func TestSuspectHasItsTurn(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 1, ""))
 	r.scan("normal")

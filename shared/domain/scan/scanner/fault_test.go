@@ -219,6 +219,7 @@ func TestFilesThatKillTheWorker(t *testing.T) {
 
 // A worker that dies while listing leaves the same books to two tasks; the error of a book counts once.
 func TestTwoTasksTellAProblemOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/broken.cbz", []byte("no archive"))
 	testkit.WriteFile(t, r.folder, "S/good.cbz", testkit.Comic(t, 1, 1, ""))
@@ -392,6 +393,7 @@ func TestCancelStopsWithinTwoSeconds(t *testing.T) {
 // Wherever a scan is when it is cancelled, nothing is written from then on, nobody is told of a book, and the next scan
 // leaves what an undisturbed one does.
 func TestCancelAnywhere(t *testing.T) {
+	t.Parallel()
 	undisturbed := newRig(t)
 	undisturbed.fill(4, 10)
 	undisturbed.s3.Counter.Reset()

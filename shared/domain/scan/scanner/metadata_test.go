@@ -16,6 +16,7 @@ import (
 
 // Every element of ComicInfo.xml is stored in the book or the series; invalid values are warnings.
 func TestComicInfoIsTakenOverWhole(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Title>T</Title><Series>S</Series><Number>1½</Number><Count>12</Count><Volume>2012</Volume>
 		<AlternateSeries>Crossover</AlternateSeries><LocalizedSeries>エス</LocalizedSeries><AlternateNumber>3</AlternateNumber><Summary>Sum</Summary><Notes>Tagged</Notes>
@@ -47,6 +48,7 @@ func TestComicInfoIsTakenOverWhole(t *testing.T) {
 
 // A locked field stays, even if empty, and the lock of a role keeps its people.
 func TestLocksHoldAgainstFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Old</Summary><Writer>A</Writer><Inker>B</Inker>`))
 	r.scanned("normal")
@@ -65,6 +67,7 @@ func TestLocksHoldAgainstFiles(t *testing.T) {
 
 // A plugin's value stays if the file has none, and is replaced if the file has one.
 func TestFilledFieldsOutlastFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	is := func(what, want string) {
 		t.Helper()
@@ -101,6 +104,7 @@ func TestFilledFieldsOutlastFiles(t *testing.T) {
 
 // The age rating and the count of a series fall with the file that they came from, but are not taken from anybody else.
 func TestSeriesFollowsCorrectedFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("flat", `{"requireMetadata": true}`, "filename", "", "filename")
 	write := func(key string, seed int, info string) {
@@ -131,6 +135,7 @@ func TestSeriesFollowsCorrectedFiles(t *testing.T) {
 
 // A series is not written if what a book offers is locked or already there.
 func TestSeriesThatTakesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("publisher_hierarchy", "", "filename", "", "filename")
 	testkit.WriteFile(t, r.folder, "P/S/S 1.cbz", testkit.Comic(t, 1, 2, `<Summary>Sum</Summary><Publisher>P</Publisher><Writer>A</Writer><AgeRating>Teen</AgeRating><Count>12</Count>`))
@@ -153,6 +158,7 @@ func TestSeriesThatTakesNothing(t *testing.T) {
 
 // A scan computes the release day like the database; only if a part of it is locked must the database correct it.
 func TestReleaseDayOfAFile(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	exec := func(sql string) {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 // At the tenant's limit a scan adds no more and says so; existing books are still changed, and files are added when
 // there is room.
 func TestBookQuota(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	limit := func(n int) {
 		if _, err := r.db.Owner.Pool().Exec(context.Background(), "update tenant set max_books = $2 where id = $1", r.tenant, n); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // Tagging programs write a ComicInfo.xml and rename the file at once: the pages identify the book.
 func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 3 {
 		info := ""
@@ -64,6 +65,7 @@ func TestRenamedAndTaggedFilesStayTheSameBooks(t *testing.T) {
 
 // If a whole library was tagged and renamed, the guard does not know it before the files are read: the next scan does.
 func TestGuardLetsTaggedFilesPass(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 12 {
 		testkit.WriteFile(t, r.folder, fmt.Sprintf("A/%d.cbz", i), testkit.Comic(t, i, 2, ""))
@@ -131,6 +133,7 @@ func (s shelves) must(want ...string) {
 
 // A series whose name is corrected in the metadata of all its books stays the same series, in any number of batches.
 func TestSeriesRenamedInMetadata(t *testing.T) {
+	t.Parallel()
 	for _, books := range []int{4, 25} {
 		s := newShelves(t, "Old", books)
 		for i := range books {
@@ -152,6 +155,7 @@ func TestSeriesRenamedInMetadata(t *testing.T) {
 
 // A book that was never read does not count for the series in which its name has put it.
 func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "Old", 3)
 	for i := range 3 {
 		s.remove(fmt.Sprintf("Old %02d.cbz", i))
@@ -164,6 +168,7 @@ func TestNewcomerTakesNoSeriesAlong(t *testing.T) {
 // One that goes to a larger new one, or to several, is none of them; the one that most of its books are in has what is
 // of it.
 func TestSeriesThatIsMergedOrSplit(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "Old", 1)
 	for i := range 12 {
 		s.tag(i, "Saga")
@@ -182,6 +187,7 @@ func TestSeriesThatIsMergedOrSplit(t *testing.T) {
 // Of two series that become one, at once or in parts, neither loses what is of it; one that keeps books has no heir,
 // nor has one that comes to what was there before.
 func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		mine, others int
 		retag        func(s shelves)
@@ -235,6 +241,7 @@ func TestTwoSeriesBecomeOneInMetadata(t *testing.T) {
 // A series whose books go one by one, the first with its file and the others because their metadata names another,
 // leaves what is of it to the one that most of them are in.
 func TestSeriesGoesWithAFileAndInMetadata(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "Old", 3)
 	s.remove("Old 00.cbz")
 	testkit.WriteFile(t, s.folder, "A 00.cbz", testkit.Comic(t, 0, 1, "<Series>Part</Series>"))
@@ -253,6 +260,7 @@ func TestSeriesGoesWithAFileAndInMetadata(t *testing.T) {
 
 // Files that went to a series that was there before do not keep the new one from being the heir.
 func TestSeriesGoesMostlyToAnOldOne(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "Old", 5)
 	testkit.WriteFile(t, s.folder, "There.cbz", testkit.Comic(t, 50, 1, "<Series>There</Series>"))
 	for n, change := range []func(){func() {}, func() {
@@ -273,6 +281,7 @@ func TestSeriesGoesMostlyToAnOldOne(t *testing.T) {
 
 // A series that keeps a book, if only one whose file is gone for now, has no heir.
 func TestSeriesWithADeletedBookHasNoHeir(t *testing.T) {
+	t.Parallel()
 	s := newShelves(t, "Batman", 3)
 	s.remove("Old 02.cbz")
 	for i := range 2 {
@@ -288,6 +297,7 @@ func TestSeriesWithADeletedBookHasNoHeir(t *testing.T) {
 // A copy with tags that has long been there beside the original is a book of its own: when it is renamed while the
 // original goes, it takes its place itself.
 func TestTaggedCopyStaysItself(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "A/raw.cbz", testkit.Comic(t, 1, 2, ""))
 	testkit.WriteFile(t, r.folder, "A/tagged.cbz", testkit.Comic(t, 1, 2, "<Title>Tagged</Title>"))
@@ -306,6 +316,7 @@ func TestTaggedCopyStaysItself(t *testing.T) {
 
 // A book with progress is not purged while an unreadable file of its library may be its tagged version.
 func TestPurgeWaitsForWhatIsUnread(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.exec("update library set purge_deleted_on_scan = true where id = $1", r.library)
 	for i := range 3 {

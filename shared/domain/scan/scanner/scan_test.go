@@ -15,6 +15,7 @@ import (
 )
 
 func TestScanFindsAndAnalyses(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "Alpha/Alpha 1.cbz", testkit.Comic(t, 1, 3, "<Title>First</Title><Number>7</Number><LanguageISO>ja</LanguageISO><Genre>Drama, Comedy</Genre>"))
 	testkit.WriteFile(t, r.folder, "Alpha/Alpha 2.cbz", testkit.Comic(t, 2, 4, ""))
@@ -53,6 +54,7 @@ func TestScanFindsAndAnalyses(t *testing.T) {
 }
 
 func TestRescanUnchangedWritesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i := range 30 {
 		testkit.WriteFile(t, r.folder, "S/"+string(rune('a'+i%26))+string(rune('0'+i/26))+".cbz", testkit.Comic(t, i, 1, ""))
@@ -74,6 +76,7 @@ func TestRescanUnchangedWritesNothing(t *testing.T) {
 }
 
 func TestVanishedComesBackWithProgress(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
 	testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 2, 2, ""))
@@ -110,6 +113,7 @@ func TestVanishedComesBackWithProgress(t *testing.T) {
 }
 
 func TestEmptyListingDeletesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
 	r.scan("normal")
@@ -131,6 +135,7 @@ func TestEmptyListingDeletesNothing(t *testing.T) {
 }
 
 func TestPurgeOnScan(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, ""))
 	testkit.WriteFile(t, r.folder, "T/b.cbz", testkit.Comic(t, 2, 2, ""))
@@ -166,6 +171,7 @@ func TestPurgeOnScan(t *testing.T) {
 }
 
 func TestLockedFieldsAreKept(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/a.cbz", testkit.Comic(t, 1, 2, "<Title>File</Title><Number>4</Number><Writer>W</Writer><Summary>old</Summary>"))
 	r.scan("normal")
@@ -188,6 +194,7 @@ func TestLockedFieldsAreKept(t *testing.T) {
 
 // Values in files must never fail the batch they are stored with.
 func TestExtremeValuesAreContained(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	long := strings.Repeat("長", 70)
 	for name, info := range map[string]string{

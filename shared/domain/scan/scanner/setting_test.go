@@ -18,6 +18,7 @@ import (
 
 // An unreadable file is skipped while it is unchanged, unless the setting says otherwise.
 func TestFailedFilesAreTriedAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/good.cbz", testkit.Comic(t, 1, 1, ""))
 	testkit.WriteFile(t, r.folder, "S/broken.cbz", []byte("no archive"))
@@ -43,6 +44,7 @@ func (r *rig) set(key, value string) {
 
 // An analysis task takes as many books as the setting says.
 func TestBatchSize(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.fill(1, 25)
 	for _, c := range []struct {
@@ -65,6 +67,7 @@ func TestBatchSize(t *testing.T) {
 // A scan that exceeds the time limit of its listing, in all its runs, fails and is not retried. The time between the
 // runs does not count: its tenant may have been suspended.
 func TestScanIsGivenUp(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.fill(1, 3)
 	r.set("scanner.scan_timeout_minutes", "10")

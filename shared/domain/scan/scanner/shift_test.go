@@ -326,6 +326,7 @@ func TestBooksFollowTheirContent(t *testing.T) {
 // A book whose content is gone and whose name another file has taken waits like any missing one, and comes back with
 // its file.
 func TestBookWithoutAPlaceComesBack(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 2, 6)
 	away := filepath.Join(t.TempDir(), "3")
 	if err := os.Rename(filepath.Join(r.folder, numbered(3)), away); err != nil {
@@ -347,6 +348,7 @@ func TestBookWithoutAPlaceComesBack(t *testing.T) {
 
 // A file that moves on before its book was read again in the new place keeps its titles and metadata.
 func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 2, 4)
 	r.shift(2, 4, 1)
 	testkit.WriteFile(t, r.folder, numbered(2), r.numbered(20))
@@ -368,6 +370,7 @@ func TestFileMovesOnBeforeItsBookIsReadAgain(t *testing.T) {
 
 // Equal contents cannot be distinguished: a book that kept its key stays, the others keep their order.
 func TestShiftWithEqualFiles(t *testing.T) {
+	t.Parallel()
 	r := &run{newRig(t), map[string]string{}}
 	for n := 2; n <= 6; n++ {
 		testkit.WriteFile(t, r.folder, numbered(n), r.numbered(n))
@@ -402,6 +405,7 @@ func TestShiftWithEqualFiles(t *testing.T) {
 
 // An unreadable file takes the name of one that has moved: it is a separate book with an error.
 func TestShiftForABrokenFile(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 2, 6)
 	r.shift(2, 6, 1)
 	testkit.WriteFile(t, r.folder, numbered(2), []byte("half a fi"))
@@ -437,6 +441,7 @@ func TestTitleOfABrokenFileInAnothersPlace(t *testing.T) {
 
 // A tenant above a new limit may still rename books.
 func TestShiftBeyondTheLimit(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 2, 4)
 	r.exec("update tenant set max_books = 1")
 	r.permute(map[string]string{numbered(2): numbered(3)})
@@ -450,6 +455,7 @@ func TestShiftBeyondTheLimit(t *testing.T) {
 
 // If numbers are positions, they follow the new names.
 func TestShiftedPositions(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 2, 4)
 	r.exec("update library set number_strategy = 'file_order'")
 	r.shift(2, 4, 1)

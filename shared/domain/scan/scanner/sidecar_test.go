@@ -34,6 +34,7 @@ const bookTexts = `select concat_ws('|', b.title, b.number, m.metadata->>'publis
 // A package document beside a book speaks before its file, field by field, from the scan that finds it to the one that
 // finds it gone; one that did not change is not read again.
 func TestPackageDocumentOverrides(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "A/T (1)/T - A.cbz", testkit.Comic(t, 1, 2, `<Title>Inside</Title><Number>9</Number><Publisher>P</Publisher><Imprint>I</Imprint><Writer>W</Writer>`))
 	r.scanned("normal")
@@ -72,6 +73,7 @@ func TestPackageDocumentOverrides(t *testing.T) {
 
 // The document of a single book counts more than that of its folder; both speak of the books of their folder only.
 func TestPackageDocumentOfOneBook(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for i, name := range []string{"S/a.cbz", "S/a.more.cbz", "S/b.cbz", "S/deeper/c.cbz"} {
 		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i+1, 2, ""))
@@ -128,6 +130,7 @@ func TestPackageDocumentsOfBookAndFolder(t *testing.T) {
 
 // calibre's from_metadata takes the series from the document, and readOpfMetadata turns it off.
 func TestCalibreReadsPackageDocuments(t *testing.T) {
+	t.Parallel()
 	for config, want := range map[string]string{
 		`{"seriesMode": "from_metadata"}`:                           "Mistborn|Beside",
 		`{"seriesMode": "from_metadata", "readOpfMetadata": false}`: "Title|Inside",
@@ -146,6 +149,7 @@ func TestCalibreReadsPackageDocuments(t *testing.T) {
 
 // The folder's author gives way to those of the book, who have names to sort by and roles; an edit does not.
 func TestCalibreAuthors(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("calibre", "", "metadata_first", "", "file_order")
 	testkit.WriteFile(t, r.folder, "Ann Lee/None (1)/x.cbz", testkit.Comic(t, 1, 2, ""))
@@ -169,6 +173,7 @@ func TestCalibreAuthors(t *testing.T) {
 
 // A document that cannot be read is a warning on the book.
 func TestBrokenPackageDocument(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for name, document := range map[string]string{"a": "<package", "b": "", "c": `<!DOCTYPE p [<!ENTITY x SYSTEM "file:///etc/passwd">]><package/>`,
 		"d": strings.Repeat(" ", 5<<20)} {
@@ -196,6 +201,7 @@ const seriesTexts = `select concat_ws('|', coalesce(publisher, '-'), coalesce(ye
 
 // series.json fills what the books leave empty and nobody has locked, and takes it back.
 func TestSeriesJSON(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, `<Publisher>Book</Publisher>`))
 	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"publisher": "Mylar", "year": 2012, "status": "Ended", "description_text": "D", "age_rating": "Teen", "total_issues": 12}}`))
@@ -283,6 +289,7 @@ func TestSeriesDescriptionTellsWhatChanged(t *testing.T) {
 
 // A series.json that cannot be read says so and changes nothing else; a picture that is none is no cover.
 func TestBrokenSeriesFiles(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
 	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": `))
@@ -297,6 +304,7 @@ func TestBrokenSeriesFiles(t *testing.T) {
 
 // An empty listing takes nothing away.
 func TestLostListingKeepsSidecars(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	testkit.WriteFile(t, r.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
 	testkit.WriteFile(t, r.folder, "S/series.json", []byte(`{"metadata": {"publisher": "P"}}`))

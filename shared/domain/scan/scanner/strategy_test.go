@@ -44,6 +44,7 @@ func (r *rig) scanned(mode string) result {
 }
 
 func TestSeriesVolumeChapter(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("series_volume_chapter", "", "series_name", "", "file_order")
 	testkit.WriteFile(t, r.folder, "One Piece/Volume 01/ch001.cbz", testkit.Comic(t, 1, 1, "<Title>No</Title>"))
@@ -57,6 +58,7 @@ func TestSeriesVolumeChapter(t *testing.T) {
 }
 
 func TestPublisherHierarchyFillsThePublisher(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("publisher_hierarchy", `{"skipDepth":2,"storeSkippedAs":"shelf"}`, "filename", "", "filename")
 	testkit.WriteFile(t, r.folder, "DC/Vertigo/Fables/Fables 003.cbz", testkit.Comic(t, 1, 1, "<Publisher>DC Comics</Publisher>"))
@@ -77,6 +79,7 @@ func TestPublisherHierarchyFillsThePublisher(t *testing.T) {
 // In a flat library the metadata decides if no pattern matches; a book moves after it was read, the emptied series is
 // deleted, and a rescan changes nothing.
 func TestFlatMovesBooksByMetadata(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("flat", "", "filename", "", "file_order")
 	testkit.WriteFile(t, r.folder, "a/Saga 001.cbz", testkit.Comic(t, 1, 1, "<Series>Saga (2012)</Series>"))
@@ -105,6 +108,7 @@ func TestFlatMovesBooksByMetadata(t *testing.T) {
 }
 
 func TestCustomStrategies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("custom", `{"pattern":"^(?P<publisher>[^/]+)/(?P<series>[^/]+)/","seriesNameTemplate":"{series} ({publisher})"}`,
 		"custom", `{"pattern":"^(?P<volume>\\d+)x(?P<chapter>[\\d.]+)(?: - (?P<title>.+))?$","titleTemplate":"{series} {volume}-{chapter} {title}","fallback":"smart"}`, "metadata")
@@ -117,6 +121,7 @@ func TestCustomStrategies(t *testing.T) {
 
 // Files are sorted by name, regardless of how extensions or slashes would compare.
 func TestFileOrder(t *testing.T) {
+	t.Parallel()
 	for number, order := range map[string][]string{
 		"file_order": {"S/A/T.cbz", "S/A/T 2.cbz", "S/A/T 10.cbz", "S/A/T 10 copy.cbr", "S/A/T 10.5.cbz", "S/A extra/T 1.cbz", "S/B.x/1.cbz", "S/B.x/1.5.cbz", "S/Z.cbz",
 			"S/書/(上).cbz", "S/書/(中).cbz", "S/書/(下).cbz", "S/本/本 上巻.cbz", "S/本/本 中巻.cbz", "S/本/本 下巻.cbz",
@@ -141,6 +146,7 @@ func TestFileOrder(t *testing.T) {
 
 // Other strategies for names and numbers take effect when a book is analysed again, and never for locked fields.
 func TestChangingStrategies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.choose("series_volume", "", "filename", "", "file_order")
 	testkit.WriteFile(t, r.folder, "S/S v03.cbz", testkit.Comic(t, 1, 1, "<Title>Third</Title><Number>30</Number><Volume>5</Volume>"))
