@@ -167,7 +167,7 @@ func prepareDefault(ctx context.Context, c config, done *result) error {
 	}
 	for _, l := range lost {
 		done.warn("library %q is at %s, which is in no folder of LIBRARY (without make run: LIBRARY_ROOTS): add the folder, "+
-			"or change the library's path (PATCH /api/v1/libraries/%s); do not delete the library", l.Name, l.Path, l.ID)
+			"or change the library's path (PATCH /api/v1/libraries/%s); deleting the library would delete what people have read", l.Name, l.Path, l.ID)
 	}
 	done.Tenant, done.Roots = tenant.Default, len(roots)
 	if c.Admin == "" {

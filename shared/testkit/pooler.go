@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longbox/longbox/shared/testkit/bound"
 )
 
 // Pooler starts pgbouncer in transaction mode in front of the server of a database URL, with at most size connections
@@ -34,7 +36,6 @@ func Pooler(t testing.TB, databaseURL string, size int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// startBound's shell removes dir at the end of the program
 	password, _ := u.User.Password()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -62,11 +63,13 @@ log_disconnections = 0
 	if err := giveAway(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := startBound(asUser(exec.Command(bin, config)), dir); err != nil {
+	stop, err := bound.Start(asUser(exec.Command(bin, config)), "KILL", dir)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(stop)
 	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	if err := waitForPostgres(10*time.Second, u.String()); err != nil {
+	if err := waitForPostgres(time.Minute, u.String()); err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
 		t.Fatalf("pgbouncer: %v: %s", err, strings.TrimSpace(string(log)))
 	}

@@ -69,9 +69,9 @@ const awayFor = 300 * time.Millisecond
 // server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
-// A statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it. The
-// connection and its plans stay, unless there is no answer within answerWithin more: RDS Proxy passes no such request
-// on.
+// With Prepare, a statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it,
+// so that the connection and its plans stay, unless there is no answer within answerWithin. Without Prepare there may be
+// a pooler: RDS Proxy does not pass on such a request, and pgbouncer can crash when one is given up.
 const (
 	cancelAfter  = 50 * time.Millisecond
 	answerWithin = 500 * time.Millisecond
@@ -101,6 +101,9 @@ func Open(c Config) (*DB, error) {
 	if c.Prepare {
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 		pc.ConnConfig.StatementCacheCapacity = mostPlans
+		pc.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, CancelRequestDelay: cancelAfter, DeadlineDelay: answerWithin}
+		}
 	}
 	if c.Connect == 0 {
 		c.Connect = 5 * time.Second
@@ -108,9 +111,6 @@ func Open(c Config) (*DB, error) {
 	pc.ConnConfig.ConnectTimeout = c.Connect
 	pc.PingTimeout = c.Connect / 4 // limit per idle connection; they are pinged one after the other
 	d := &DB{timeout: c.Timeout, turns: newTurns(int(c.MaxConns))}
-	pc.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, CancelRequestDelay: cancelAfter, DeadlineDelay: answerWithin}
-	}
 	goesOn := pc.ConnConfig.OnPgError
 	pc.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
 		// read_only_sql_transaction also closes the connection: its server became a reader, or the host name still led

@@ -77,7 +77,7 @@ func TestStatementTakesTooLong(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	s := testkit.Serve(t)
-	d, err := db.Open(db.Config{URL: s.DB.AppURL, MaxConns: 1, Timeout: time.Minute})
+	d, err := db.Open(db.Config{URL: s.DB.AppURL, MaxConns: 1, Timeout: time.Minute, Prepare: true})
 	if err != nil {
 		t.Fatal(err)
 	}
