@@ -69,9 +69,9 @@ const awayFor = 300 * time.Millisecond
 // server's last bytes, which never come over a connection that a router has forgotten.
 const closeWithin = 2 * time.Second
 
-// With Prepare, a statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel it,
-// so that the connection and its plans stay, unless there is no answer within answerWithin. Without Prepare there may be
-// a pooler: RDS Proxy does not pass on such a request, and pgbouncer can crash when one is given up.
+// With Prepare, a statement whose context ends gets cancelAfter to end by itself. Then the server is asked to cancel
+// it, so that the connection and its plans stay, unless there is no answer within answerWithin. Without Prepare there
+// may be a pooler: RDS Proxy does not pass on such a request, and pgbouncer can crash when one is given up.
 const (
 	cancelAfter  = 50 * time.Millisecond
 	answerWithin = 500 * time.Millisecond
