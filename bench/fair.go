@@ -94,7 +94,7 @@ func (s *system) beside(ctx context.Context, out *report, api, media *function, 
 	}
 	out.note("the loud tenant got %d responses, %d of them with 429, %d with 503, %d failed",
 		noise.answers.Load(), noise.refused.Load(), noise.busy.Load(), noise.failed.Load())
-	if noise.refused.Load() == 0 || 100*noise.failed.Load() > noise.answers.Load() {
+	if answers := noise.answers.Load(); answers == 0 || 100*noise.failed.Load() > answers {
 		return errors.New("the loud tenant did not get the responses that it should: nothing was measured beside it")
 	}
 	out.info("list of 50, p95 alone", percentile(lists, 95), "ms")
@@ -239,7 +239,7 @@ func (n *noise) stop() {
 	n.all.Wait()
 }
 
-// count counts a response.
+// count counts a response. Others than 200, 429 and 503 have failed.
 func (n *noise) count(status int, err error) {
 	n.answers.Add(1)
 	switch {
@@ -250,6 +250,8 @@ func (n *noise) count(status int, err error) {
 		n.refused.Add(1)
 	case status == http.StatusServiceUnavailable:
 		n.busy.Add(1)
+	case status != http.StatusOK:
+		n.failed.Add(1)
 	}
 }
 
