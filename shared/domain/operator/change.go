@@ -220,10 +220,12 @@ func (o *Operator) revokeRoots(ctx context.Context, i Paths) (any, error) {
 	var write pgx.Batch
 	write.Queue("delete from library_root where tenant_id = app.tenant() and path = any($1)", i.Paths)
 	err = o.changeRoots(ctx, t, &write, func(have []filesystem.Root, libraries []library) error {
-		left, err := without(have, i.Paths)
-		if err != nil {
-			return err
+		for _, p := range i.Paths {
+			if !slices.ContainsFunc(have, func(r filesystem.Root) bool { return r.Path == p }) {
+				return fault.Invalid("paths", "%q is not a folder that the tenant was given", p)
+			}
 		}
+		left := slices.DeleteFunc(slices.Clone(have), func(r filesystem.Root) bool { return slices.Contains(i.Paths, r.Path) })
 		if l := astray(have, left, libraries); l != nil {
 			return fault.New(fault.Conflict, "paths: library %q at %s needs this folder; delete the library first, or keep the folder", l.Name, l.Path)
 		}
@@ -283,25 +285,4 @@ func astray(before, after []filesystem.Root, libraries []library) *library {
 		}
 	}
 	return nil
-}
-
-func without(roots []filesystem.Root, paths []string) ([]filesystem.Root, error) {
-	known := map[string]bool{}
-	for _, r := range roots {
-		known[r.Path] = true
-	}
-	gone := map[string]bool{}
-	for _, p := range paths {
-		if !known[p] {
-			return nil, fault.Invalid("paths", "%q is not a folder that the tenant was given", p)
-		}
-		gone[p] = true
-	}
-	var left []filesystem.Root
-	for _, r := range roots {
-		if !gone[r.Path] {
-			left = append(left, r)
-		}
-	}
-	return left, nil
 }
