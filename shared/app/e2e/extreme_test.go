@@ -9,6 +9,7 @@ import (
 
 // Every operation that takes numbers refuses extreme ones or does not find them. None causes an internal error.
 func TestExtremeNumbers(t *testing.T) {
+	t.Parallel()
 	s := newSystem(t, links{})
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/a 1.cbz", testkit.Comic(t, 1, 3, ""))

@@ -36,6 +36,7 @@ func (s *system) program(t *testing.T, name string, env []string) (call func(in,
 // An operator suspends and resumes a tenant by invoking the function.
 func TestOperatorFunction(t *testing.T) {
 	onlyBuilt(t)
+	t.Parallel()
 	s := newSystem(t, links{})
 	call := s.program(t, "operator", environment(operator.Config{SystemURL: s.system, Blob: s.s3.Config, RedisURL: s.config.RedisURL,
 		Seal: seal.Config{Key: s.seal.Key}}))
@@ -72,6 +73,7 @@ func TestOperatorFunction(t *testing.T) {
 // CloudFormation waits for the answer that migrate sends to the address in its event.
 func TestMigrateFunction(t *testing.T) {
 	onlyBuilt(t)
+	t.Parallel()
 	s := newSystem(t, links{})
 	call := s.program(t, "migrate", []string{"DATABASE_OWNER_URL=" + s.DB.OwnerURL})
 	var plain struct {
@@ -104,6 +106,7 @@ func TestMigrateFunction(t *testing.T) {
 // round comes by a schedule.
 func TestSchedulerFunction(t *testing.T) {
 	onlyBuilt(t)
+	t.Parallel()
 	s := newSystem(t, links{})
 	call := s.program(t, "scheduler", environment(scheduler.Config{Config: s.config.Config, SystemURL: s.system}))
 	admin := s.as("admin")
@@ -128,6 +131,7 @@ func TestSchedulerFunction(t *testing.T) {
 // A bucket may also invoke the worker without a queue.
 func TestWorkerTakesEventsOfTheBucket(t *testing.T) {
 	onlyBuilt(t)
+	t.Parallel()
 	s := newSystem(t, links{})
 	admin := s.as("admin")
 	s.library(admin, "Books", "")

@@ -402,6 +402,7 @@ func TestCancelAnywhere(t *testing.T) {
 	}
 	want, requests := undisturbed.state(), len(undisturbed.s3.Counter.Reset())
 	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
 	random := rand.New(rand.NewPCG(1, seed))
 	for range 5 {
 		at := 1 + random.IntN(requests*9/10)
