@@ -230,6 +230,32 @@ func TestReplacedFileMoves(t *testing.T) {
 	r.counted()
 }
 
+// Two files change their names with each other before a scan, and one of them is renamed again before it is read, in
+// this scan and perhaps in the next: each book goes on with its content.
+func TestRenamedBetweenListingAndReading(t *testing.T) {
+	t.Parallel()
+	for _, scans := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(scans), func(t *testing.T) {
+			t.Parallel()
+			r := newRun(t, 2, 4)
+			r.permute(map[string]string{numbered(2): numbered(3), numbered(3): numbered(2)})
+			at := numbered(3) // where the second book's content is
+			for n := range scans {
+				r.listed()
+				next := fmt.Sprintf("R/%02d.cbz", n)
+				r.rename(at, next)
+				at = next
+				r.idle()
+			}
+			for _, mode := range []string{"normal", "deep"} {
+				r.scanned(mode)
+				same(t, "books after a "+mode+" scan", r.books("b.deleted_at is null"), placed(map[int]string{2: at, 3: numbered(2), 4: numbered(4)}, nil))
+			}
+			r.counted()
+		})
+	}
+}
+
 // A book that returns to a folder whose series was renamed belongs to a series of that folder.
 func TestBookComesBackToTheOldFolder(t *testing.T) {
 	t.Parallel()
