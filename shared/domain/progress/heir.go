@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/longbox/longbox/shared/platform/db"
 	"github.com/longbox/longbox/shared/platform/fault"
@@ -12,13 +11,12 @@ import (
 
 // heirs maps books that no longer exist, because they turned out to be other books, to those books.
 func heirs(ctx context.Context, d *db.DB, books []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
-	var b pgx.Batch
-	var rows []struct {
+	type heir struct {
 		ID   uuid.UUID `db:"id"`
 		Book uuid.UUID `db:"book_id"`
 	}
-	db.All(&b, &rows, "select id, book_id from book_heir where tenant_id = app.tenant() and id = any($1)", books)
-	if err := d.Run(ctx, &b); err != nil {
+	rows, err := db.List[heir](ctx, d, "select id, book_id from book_heir where tenant_id = app.tenant() and id = any($1)", books)
+	if err != nil {
 		return nil, err
 	}
 	out := make(map[uuid.UUID]uuid.UUID, len(rows))

@@ -165,16 +165,11 @@ func forgetSome(condition string) string {
 
 // forgetReading removes one reading of a book from the caller's history; NotFound if there is none.
 func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error {
-	var b pgx.Batch
-	var found bool
-	db.Value(&b, &found, forgetSQL+ofThese(ofBook)+" and c.id = $2 returning true", book, reading)
-	if err := d.Run(ctx, &b); err != nil {
-		return err
-	}
-	if !found {
+	n, err := db.Exec(ctx, d, forgetSQL+ofThese(ofBook)+" and c.id = $2", book, reading)
+	if err == nil && n == 0 {
 		return fault.Missing("Reading")
 	}
-	return nil
+	return err
 }
 
 func forgetAll(ctx context.Context, d *db.DB) error {
