@@ -115,7 +115,7 @@ func newShelves(t *testing.T, name string, books int) shelves {
 // tag writes a book of a series; the names differ in length, so that the scan notices the change.
 func (s shelves) tag(n int, series string) {
 	s.t.Helper()
-	testkit.WriteFile(s.t, s.folder, fmt.Sprintf("Old %02d.cbz", n), testkit.Comic(s.t, n, 1, "<Series>"+series+"</Series>"))
+	s.wrote(fmt.Sprintf("Old %02d.cbz", n), testkit.Comic(s.t, n, 1, "<Series>"+series+"</Series>"), 100*n+int(series[0])) // names may be equally long
 }
 
 // are returns the series, with "mine" for the one with a description.
