@@ -17,6 +17,7 @@ import (
 	"github.com/longbox/longbox/shared/cut"
 	"github.com/longbox/longbox/shared/domain/analysis"
 	"github.com/longbox/longbox/shared/domain/book"
+	"github.com/longbox/longbox/shared/domain/content"
 	"github.com/longbox/longbox/shared/domain/cover"
 	"github.com/longbox/longbox/shared/domain/pack"
 	"github.com/longbox/longbox/shared/domain/scan"
@@ -228,7 +229,8 @@ func resultOf(a analyzed, set *strategy.Set) resultRow {
 	return r
 }
 
-// queueResults stores the analyses, except of books that changed meanwhile; out receives the stored ones.
+// queueResults stores the analyses, except of books that changed meanwhile; out receives the stored ones. A book that
+// could not be read now, but was in this version of its file (known), keeps what its file said.
 func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.Set, out *[]stored) error {
 	rows := make([]resultRow, len(found))
 	for i, a := range found {
@@ -243,15 +245,17 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  title_sort = case when 'titleLock' = any(l.locks) or `+sortHeld+` then k.title_sort
 		    else coalesce(case when 'titleSortLock' = any(l.locks) then `+book.SortTitleSQL("u.title")+` else u.sort end, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
-		  number = case when 'numberLock' = any(l.locks) or u.keep then k.number else u.number end,
-		  volume = case when 'volumeLock' = any(l.locks) then k.volume else u.volume end,
-		  chapter = case when 'chapterLock' = any(l.locks) then k.chapter else u.chapter end,
+		  number = case when 'numberLock' = any(l.locks) or u.keep or s.known then k.number else u.number end,
+		  volume = case when 'volumeLock' = any(l.locks) or s.known then k.volume else u.volume end,
+		  chapter = case when 'chapterLock' = any(l.locks) or s.known then k.chapter else u.chapter end,
 		  release_day = case when u.error_type is not null or l.locks && '{yearLock,monthLock,dayLock}' then k.release_day else u.day end,
-		  reading_direction = u.direction, page_count = coalesce(u.pages, k.page_count), updated_at = now()
+		  reading_direction = case when s.known then k.reading_direction else u.direction end, page_count = coalesce(u.pages, k.page_count), updated_at = now()
 		from jsonb_to_recordset($1) as u(id uuid, revision integer, keep boolean, number double precision, chapter double precision, volume integer,
 		    error_type text, error_text text, direction text, day bigint, format text, print text, size bigint, pages integer,
 		    title text, sort text, search text)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
+		  left join lateral (select u.error_type is not null and exists (select from book b join page_index p on `+content.SameVersionSQL+`
+		    where b.tenant_id = app.tenant() and b.id = u.id) as known) s on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		returning k.id, k.series_id, k.library_id`, toJSON(rows))
 	queuePositions(b, found)

@@ -287,6 +287,34 @@ func TestArchivedFiles(t *testing.T) {
 	}
 }
 
+// A file that is archived after it was read keeps what it said; one that was replaced does not.
+func TestFileIsArchivedLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.choose("series_volume", "", "metadata_first", "", "metadata")
+	info := "<Number>7</Number><Volume>2</Volume><Manga>YesAndRightToLeft</Manga>"
+	for i, name := range []string{"S/a.cbz", "S/b.cbz"} {
+		testkit.WriteFile(t, r.folder, name, testkit.Comic(t, i, 1, info))
+	}
+	r.scanned("normal")
+	r.s3.Counter.Meddle(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if req.Method == "GET" && strings.HasSuffix(req.URL.Path, ".cbz") {
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>InvalidObjectState</Code></Error>`)
+			return
+		}
+		next.ServeHTTP(w, req)
+	})
+	testkit.WriteFile(t, r.folder, "S/b.cbz", testkit.Comic(t, 5, 3, info))
+	if res := r.scan("deep"); res.Status != "completed" || res.Errors != 2 {
+		t.Errorf("%+v", res)
+	}
+	got := values[string](r, "select concat_ws(' ', key, number, volume, reading_direction, error_type) from book where tenant_id = app.tenant() order by key")
+	if want := []string{"S/a.cbz 7 2 rtl other", "S/b.cbz other"}; !slices.Equal(got, want) {
+		t.Errorf("books %q, want %q", got, want)
+	}
+}
+
 // Many files that Longbox may not read do not block later ones.
 func TestFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
