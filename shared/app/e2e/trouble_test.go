@@ -336,18 +336,28 @@ func TestArchivedFileIsNotRead(t *testing.T) {
 	admin := s.as("admin")
 	testkit.WriteFile(t, s.folder, "S/1.cbz", testkit.Comic(t, 1, 2, ""))
 	s.scan(admin, s.library(admin, "Books", ""))
-	s.s3.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if strings.HasSuffix(r.URL.Path, "1.cbz") {
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, "<Error><Code>InvalidObjectState</Code></Error>")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	refuse := func(code string) {
+		s.s3.Counter.Meddle(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if strings.HasSuffix(r.URL.Path, "1.cbz") {
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprintf(w, "<Error><Code>%s</Code></Error>", code)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	refuse("InvalidObjectState")
 	for _, path := range []string{"/pages/2", "/pages/2?width=30", "/file"} {
 		res := s.fetch(t, admin, "GET", "/api/v1/books/"+s.books(admin)["S/1.cbz"].ID.String()+path)
 		if res.want(t, 409); !strings.Contains(string(res.Body), "restore it before") || res.Header.Get("Retry-After") != "" {
 			t.Errorf("%s: %s %v", path, res.Body, res.Header)
+		}
+	}
+	refuse("AccessDenied")
+	for _, path := range []string{"/pages/2", "/file"} {
+		res := s.fetch(t, admin, "GET", "/api/v1/books/"+s.books(admin)["S/1.cbz"].ID.String()+path)
+		if res.want(t, 503); !strings.Contains(string(res.Body), "check its permissions") {
+			t.Errorf("%s: %s", path, res.Body)
 		}
 	}
 }
