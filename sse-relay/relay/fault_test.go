@@ -541,6 +541,100 @@ func TestLiveEventWhileReading(t *testing.T) {
 	s.expect(c, "late")
 }
 
+// lose appends an event to the stream whose live message is lost.
+func (s *stage) lose(tenant uuid.UUID, kind string) {
+	s.t.Helper()
+	add := &redis.XAddArgs{Stream: events.Key(tenant, events.Entities), Values: []string{"e", kind + "\t\t\t1"}}
+	if err := s.redis.Client.XAdd(s.t.Context(), add).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A live event that is lost while the subscription stays up comes before the next one.
+func TestLostLiveEvent(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.publish(tenant, numbered("zero", 0))
+	s.expect(c, "zero")
+	s.lose(tenant, "one")
+	s.publish(tenant, numbered("two", 2), numbered("three", 3))
+	s.lose(tenant, "four")
+	s.publish(tenant, numbered("five", 5))
+	for _, kind := range []string{"one", "two", "three", "four", "five"} {
+		s.expect(c, kind)
+	}
+}
+
+// A lost event that no other follows comes within the interval, and an expired stream is no reason for a resync event.
+func TestLostLastEvent(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = 50 * time.Millisecond })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.publish(tenant, numbered("first", 1))
+	s.expect(c, "first")
+	s.lose(tenant, "last")
+	s.expect(c, "last")
+	if err := s.redis.Client.Del(t.Context(), events.Key(tenant, events.Entities)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	topic, _ := s.server.hub.find(events.Key(tenant, events.Entities))
+	topic.check(t.Context())
+	topic.mu.Lock()
+	if topic.syncing {
+		t.Error("an empty stream is read again")
+	}
+	topic.mu.Unlock()
+	s.publish(tenant, numbered("next", 2))
+	s.expect(c, "next")
+}
+
+// Two live messages that overtake each other are delivered in the order of the stream, none twice.
+func TestOvertakenLiveEvents(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	topic, _ := s.server.hub.find(events.Key(tenant, events.Entities))
+	topic.mu.Lock()
+	last := topic.last
+	topic.mu.Unlock()
+	s.lose(tenant, "two")
+	s.lose(tenant, "three")
+	page, err := events.Range(t.Context(), s.redis.Client, topic.key, last, nil, 10)
+	if err != nil || len(page) != 3 {
+		t.Fatalf("%v, %v", page, err)
+	}
+	topic.live(t.Context(), events.Message{ID: page[1].ID}) // before three
+	topic.live(t.Context(), page[2])
+	topic.live(t.Context(), events.Message{ID: last}) // before two
+	topic.live(t.Context(), page[1])
+	s.expect(c, "two")
+	s.expect(c, "three")
+	s.publish(tenant, numbered("four", 4))
+	s.expect(c, "four")
+}
+
+// An event that is not in the stream either, after Redis lost its data, does not make the relay read for ever.
+func TestLostEventThatIsGone(t *testing.T) {
+	s := newStage(t, nil)
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	topic, _ := s.server.hub.find(events.Key(tenant, events.Entities))
+	topic.mu.Lock()
+	gone := topic.last
+	topic.mu.Unlock()
+	gone.Millis += 1000
+	topic.live(t.Context(), events.Message{ID: gone})
+	topic.live(t.Context(), events.Message{ID: gone})
+	gone.Seq++
+	topic.live(t.Context(), events.Message{ID: gone, Kind: "late", Data: "1"})
+	s.expect(c, "late")
+}
+
 // Of very many live events while the stream is read none is kept: the stream is read again.
 func TestManyLiveEventsWhileReading(t *testing.T) {
 	t.Parallel()

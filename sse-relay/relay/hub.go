@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +63,7 @@ func (h *hub) run(ctx context.Context) {
 		h.tasks.Go(func() { s.run(ctx) })
 	}
 	h.tasks.Go(func() { h.sub.run(ctx) })
+	h.tasks.Go(func() { h.check(ctx) })
 	h.tasks.Go(func() {
 		if err := h.watcher.run(ctx); err != nil {
 			h.log.Error("cannot watch for closed connections; they are noticed late", "error", err)
@@ -131,6 +134,26 @@ func (h *hub) forget() {
 			if h.tenants[channel].topics--; h.tenants[channel].topics == 0 {
 				delete(h.tenants, channel)
 				h.sub.remove(channel)
+			}
+		}
+	}
+}
+
+// check checks every topic that has listeners for lost events, one after the other, about once in each AccessInterval.
+func (h *hub) check(ctx context.Context) {
+	for {
+		h.mu.Lock()
+		topics := slices.DeleteFunc(slices.Collect(maps.Values(h.topics)), func(t *topic) bool { return t.listeners.Load() == 0 })
+		h.mu.Unlock()
+		pause := max(h.cfg.AccessInterval/time.Duration(len(topics)+1), time.Millisecond)
+		for _, t := range append(topics, nil) { // the last pause is for the topics that come meanwhile
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			if t != nil {
+				t.check(ctx)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,6 +43,8 @@ func (t *topic) live(ctx context.Context, m events.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case !t.syncing && t.known && t.lacks(m):
+		t.read(ctx)
 	case !t.syncing && t.known:
 		t.deliver(ctx, m)
 	case len(t.waiting) < maxWaiting:
@@ -50,6 +53,10 @@ func (t *topic) live(ctx context.Context, m events.Message) {
 		t.waiting, t.again = nil, true
 	}
 }
+
+// lacks reports whether a live message names an earlier event that did not come: Redis may lose a live event, or swap
+// two, while the subscription stays up. The caller holds t.mu.
+func (t *topic) lacks(m events.Message) bool { return m.Kind == "" && m.ID.Compare(t.last) > 0 }
 
 // deliver sends an event to every shard, once. The caller holds t.mu.
 func (t *topic) deliver(ctx context.Context, m events.Message) {
@@ -74,6 +81,30 @@ func (t *topic) toShards(ctx context.Context, f *frame) {
 func (t *topic) subscribed(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.read(ctx)
+}
+
+// check reads the stream if it has events that did not come. It finds a lost event that no other follows.
+func (t *topic) check(ctx context.Context) {
+	t.mu.Lock()
+	known, last := t.known, t.last
+	t.mu.Unlock()
+	if !known || t.hub.enter(ctx) != nil {
+		return
+	}
+	page, err := events.Range(ctx, t.hub.rdb, t.key, last, nil, 2)
+	t.hub.leave()
+	if err != nil {
+		t.hub.log.Warn("cannot check a stream for lost events; trying again later", "stream", t.key, "error", err)
+		return
+	}
+	if len(page) > 0 && page[len(page)-1].ID != last { // an empty stream has expired, and nothing came after
+		t.subscribed(ctx)
+	}
+}
+
+// read starts to read the stream; live events wait meanwhile. The caller holds t.mu.
+func (t *topic) read(ctx context.Context) {
 	if t.syncing {
 		t.again = true
 		return
@@ -96,8 +127,17 @@ func (t *topic) sync(ctx context.Context) {
 			t.mu.Unlock()
 			continue
 		}
-		for _, m := range t.waiting {
+		gap := slices.IndexFunc(t.waiting, func(m events.Message) bool {
+			if t.lacks(m) {
+				return true
+			}
 			t.deliver(ctx, m)
+			return false
+		})
+		if gap >= 0 { // without this message: if the stream does not have the event either, it is not read again
+			t.waiting = t.waiting[gap+1:]
+			t.mu.Unlock()
+			continue
 		}
 		t.waiting, t.syncing = nil, false
 		t.mu.Unlock()

@@ -24,16 +24,21 @@ var (
 
 // publishScript appends and publishes events. KEYS: the publisher's mark, then one stream per topic. ARGV: this job's
 // sequence number, entries to keep, seconds to keep them, then pairs of topic index and value. The mark makes a retry
-// after a lost response write nothing twice.
+// after a lost response write nothing twice. Before its first event, each channel gets the newest id of its stream with
+// an empty value: a relay that has not seen this id reads the stream.
 const publishScript = `
 local done = redis.call('GET', KEYS[1])
 if done and tonumber(done) >= tonumber(ARGV[1]) then return 0 end
 local used = {}
 for i = 4, #ARGV, 2 do
   local key = KEYS[tonumber(ARGV[i]) + 2]
+  if not used[key] then
+    local newest = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+    if newest then redis.call('PUBLISH', key, newest[1] .. '\t') end
+    used[key] = true
+  end
   local id = redis.call('XADD', key, 'MAXLEN', '~', ARGV[2], '*', 'e', ARGV[i + 1])
   redis.call('PUBLISH', key, id .. '\t' .. ARGV[i + 1])
-  used[key] = true
 end
 for key in pairs(used) do redis.call('EXPIRE', key, ARGV[3]) end
 redis.call('SET', KEYS[1], ARGV[1], 'EX', 120)
