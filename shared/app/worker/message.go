@@ -14,6 +14,9 @@ import (
 func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, dead bool) error {
 	working, stop := context.WithCancel(ctx)
 	hidden := make(chan struct{})
+	if q != nil && isNotification(m.Body) { // a task has a row that brings it back; a notification has only the queue
+		w.extend(ctx, q, m)
+	}
 	go func() { defer close(hidden); w.keepHidden(working, q, m) }()
 	err := w.do(ctx, m, dead)
 	stop()
@@ -61,7 +64,8 @@ func (w *Worker) do(ctx context.Context, m queue.Message, dead bool) error {
 }
 
 // keepHidden extends the message's visibility timeout whenever the lease of its task is renewed. If this worker dies,
-// another one soon gets the message.
+// another one gets the message within a lease. In Lambda this holds for a task only after the first third of its lease:
+// until then the message stays hidden for the queue's own timeout.
 func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message) {
 	if q == nil {
 		return
@@ -73,10 +77,15 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := q.Extend(ctx, w.Lease, m); err != nil && ctx.Err() == nil {
-				slog.Warn("visibility timeout of a message was not extended; it may be delivered twice", "message", m.ID, "error", err)
-			}
+			w.extend(ctx, q, m)
 		}
+	}
+}
+
+// extend hides the message for one lease from now.
+func (w *Worker) extend(ctx context.Context, q *queue.Queue, m queue.Message) {
+	if err := q.Extend(ctx, w.Lease, m); err != nil && ctx.Err() == nil {
+		slog.Warn("visibility timeout of a message was not extended; it may be delivered twice", "message", m.ID, "error", err)
 	}
 }
 

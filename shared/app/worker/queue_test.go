@@ -383,6 +383,31 @@ func TestVisibilityIsExtended(t *testing.T) {
 	}
 }
 
+// A notification is hidden for a lease before the work begins, and not for the long timeout of its queue: if the worker
+// dies at once, the notification soon comes again.
+func TestVisibilityOfANotificationIsShortened(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	r.config.Lease = time.Minute
+	w := r.worker()
+	calls := -1
+	w.Objects = func(context.Context, json.RawMessage) error {
+		calls = r.sqs.Calls("ChangeMessageVisibilityBatch")
+		return nil
+	}
+	q := r.queue(r.config.Queue.TaskURL)
+	if _, err := q.Send(context.Background(), `{"Records":[{"eventSource":"aws:s3"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	payload, _ := sqsEvent(t, q, "tasks", 1)
+	if out, err := w.Handle(context.Background(), payload); err != nil || len(again(t, out)) > 0 {
+		t.Fatalf("%v, %v", out, err)
+	}
+	if calls != 1 {
+		t.Errorf("the visibility was set %d times before the work, want once", calls)
+	}
+}
+
 // A message whose task cannot even be claimed goes to the dead-letter queue. That may be for the database, which was
 // away for everybody, so the task is sent once more; if it comes there again it fails.
 func TestDeadLetterQueue(t *testing.T) {
