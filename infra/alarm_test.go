@@ -81,6 +81,26 @@ func TestAlarmsCountLinesThatAreWritten(t *testing.T) {
 	}
 }
 
+// The alarm about the memory of Redis counts the same cache, and knows the limit that the cache has.
+func TestAFullCacheRaisesAnAlarm(t *testing.T) {
+	t.Parallel()
+	template := read(t, "infra/alarm.yaml")
+	metrics := template.get("Resources", "CacheFull", "Properties", "Metrics").list()
+	if len(metrics) != 2 {
+		t.Fatalf("CacheFull of infra/alarm.yaml has %d metrics, want the share and the bytes used", len(metrics))
+	}
+	metric := metrics[1].get("MetricStat", "Metric")
+	if metric.get("MetricName").text() != "BytesUsedForCache" || metric.get("Namespace").text() != "AWS/ElastiCache" {
+		t.Error("CacheFull of infra/alarm.yaml must count BytesUsedForCache")
+	}
+	if !strings.Contains(metrics[0].get("Expression").text(), "${CacheGigabytes} * 1000000000") {
+		t.Error("CacheFull of infra/alarm.yaml must compare with CacheGigabytes")
+	}
+	if template.get("Resources", "CacheFull", "Properties", "Threshold").text() != "75" {
+		t.Error("CacheFull of infra/alarm.yaml must tell at 75 %, before keys are evicted")
+	}
+}
+
 // A scheduler that nothing invokes has no errors: its silence is what tells.
 func TestASilentSchedulerRaisesAnAlarm(t *testing.T) {
 	t.Parallel()
