@@ -33,7 +33,7 @@ var commands = []Command{
 	command("list", "list all tenants", (*Operator).list),
 	command("show", "show a tenant and what it uses", (*Operator).show),
 	command("suspend", "refuse every request and task of a tenant", (*Operator).suspend),
-	command("resume", "end the suspension of a tenant", (*Operator).resume),
+	command("resume", "end the suspension of a tenant, and scan its libraries", (*Operator).resume),
 	command("delete", "delete a tenant and all of its data; library files stay", (*Operator).delete),
 	command("export", "write a tenant's rows to a ZIP file", (*Operator).export),
 	command("add-hosts", "add host names to a tenant", (*Operator).addHosts),
