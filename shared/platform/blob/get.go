@@ -156,14 +156,19 @@ func (g *getter) request(ctx context.Context, method string, u *url.URL, header 
 // escaped tells the signer that paths are escaped already.
 func escaped(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
 
-// url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS.
+// url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS. A certificate is not for
+// hosts with more dots: over HTTPS such a bucket is in the path, as the SDK has it.
 func (g *getter) url(bucket, key string) *url.URL {
-	u := &url.URL{Scheme: "https", Host: "s3." + g.region + ".amazonaws.com", Path: "/"}
+	domain := ".amazonaws.com"
+	if strings.HasPrefix(g.region, "cn-") {
+		domain += ".cn"
+	}
+	u := &url.URL{Scheme: "https", Host: "s3." + g.region + domain, Path: "/"}
 	if g.endpoint != nil {
 		*u = *g.endpoint
 	}
 	base := strings.TrimSuffix(u.Path, "/") + "/"
-	if g.pathStyle {
+	if g.pathStyle || u.Scheme == "https" && strings.Contains(bucket, ".") {
 		base += bucket + "/"
 	} else {
 		u.Host = bucket + "." + u.Host
