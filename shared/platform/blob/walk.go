@@ -57,13 +57,15 @@ type walk struct {
 }
 
 // pageSizes are the page sizes that a walk tries. After a failure it tries smaller pages, to get close to the bad
-// folder.
+// folder; after goodPages of a size larger ones again, as the failure may have passed.
 var pageSizes = []string{"1000", "250", "60", "15", "4"}
+
+const goodPages = 4
 
 // all yields everything below a prefix and after a key. It reports false when the walk is over.
 func (w *walk) all(ctx context.Context, prefix, after string) bool {
 	token := ""
-	for size := 0; ; {
+	for size, good := 0, 0; ; {
 		at := url.Values{"max-keys": {pageSizes[size]}}
 		if token != "" {
 			at.Set("continuation-token", token)
@@ -75,9 +77,12 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 			tries = attempts
 		}
 		l, err := w.store.listTrying(ctx, tries, w.bucket, prefix, at)
+		if err != nil && tries == 1 && !InternalError(err) { // no folder is the cause
+			l, err = w.store.listTrying(ctx, attempts, w.bucket, prefix, at)
+		}
 		switch {
 		case InternalError(err) && size+1 < len(pageSizes):
-			size, token = size+1, "" // the token may belong to the larger page size
+			size, good, token = size+1, 0, "" // the token may belong to the larger page size
 			continue
 		case InternalError(err):
 			return w.level(ctx, prefix, after, err)
@@ -92,6 +97,9 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		token = l.next
 		if len(l.objects) > 0 {
 			after = l.objects[len(l.objects)-1].Key
+		}
+		if good++; size > 0 && good == goodPages {
+			size, good, token = size-1, 0, ""
 		}
 	}
 }

@@ -184,6 +184,29 @@ func TestWalkGoesOn(t *testing.T) {
 	}
 }
 
+// After a failure of the whole store the walk soon goes on as before, and another failure does not end it.
+func TestWalkRecovers(t *testing.T) {
+	s := &shelves{page: 1000}
+	for i := range 3000 {
+		s.keys = append(s.keys, fmt.Sprintf("%04d/1.cbz", i))
+	}
+	var n atomic.Int64
+	url, _, _ := served(t, func(w http.ResponseWriter, r *http.Request) {
+		switch at := n.Add(1); {
+		case at <= 6:
+			http.Error(w, "InternalError", http.StatusInternalServerError)
+		case at == 8:
+			http.Error(w, "SlowDown", http.StatusServiceUnavailable)
+		default:
+			s.ServeHTTP(w, r)
+		}
+	})
+	keys, unlisted, err := walked(t, troubled(t, url), "", "")
+	if err != nil || len(keys) != 3000 || len(unlisted) != 0 || n.Load() > 40 {
+		t.Errorf("%d keys, %q, %d requests, %v", len(keys), unlisted, n.Load(), err)
+	}
+}
+
 // Objects are found even if a folder between them is unreadable.
 func TestLookAround(t *testing.T) {
 	s := &shelves{page: 1000, closed: []string{"a/m/"}, keys: []string{"a/b.cbz", "a/x.cbz", "a/z.cbz"}}
