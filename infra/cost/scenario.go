@@ -35,7 +35,7 @@ func (m *model) idle(everyMinute bool) (c cost) {
 	}
 	c.add(m, "Endpoint", "endpointMonth", zones)
 	c.add(m, "Other", "secretMonth", m.assumed("secrets"))
-	c.add(m, "Other", "alarmMonth", max(0, m.alarms-m.assumed("freeAlarms")))
+	c.add(m, "Other", "alarmMonth", m.alarms)
 	c.add(m, "Other", "firewallMonth", 1)
 	round, size := use{Trips: m.assumed("roundTrips"), CPU: m.assumed("roundCpuMs")}, m.assumed("schedulerMB")
 	c.invoke(m, month*60, m.milliseconds(round, size, false), size)
