@@ -62,7 +62,7 @@ func TestHiddenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for folder, want := range map[string]bool{"a/": true, "a.b/": true, "__MACOSX.x/": true, ".a/": false, "a/.b/": false, "__MACOSX/": false, "a/__MACOSX/b/": false, "a/.": false,
-		"lost+found/": false, "a/@eaDir/": false, "#recycle/a/": false, "$RECYCLE.BIN/": false, "System Volume Information/": false, "@Recycle/": false,
+		"lost+found/": false, "a/@eaDir/": false, "#recycle/a/": false, "$RECYCLE.BIN/": false, "$Recycle.Bin/": false, "a/#snapshot/b/": false, "@Recently-Snapshot/": false, "System Volume Information/": false, "@Recycle/": false,
 		"a lost+found/": true, "a lost+found/lost+found/": false} {
 		if _, ok := selected(folder + "b.cbz"); ok != want {
 			t.Errorf("%sb.cbz is a book: %v", folder, ok)

@@ -39,7 +39,7 @@ func MayHold(allowed []string, selected func(key string) (format string, ok bool
 }
 
 // systemFolders are of operating systems and storage devices: for what was deleted, previews, recovered blocks.
-var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "@Recycle/"}
+var systemFolders = []string{"__MACOSX/", "$RECYCLE.BIN/", "$Recycle.Bin/", "System Volume Information/", "lost+found/", "@eaDir/", "#recycle/", "#snapshot/", "@Recycle/", "@Recently-Snapshot/"}
 
 // Hidden reports whether a key is a hidden file or lies in a hidden or system folder.
 func Hidden(key string) bool {

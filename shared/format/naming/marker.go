@@ -59,7 +59,7 @@ var (
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
 		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},
-		{lazily(`(?i)` + single + `t(?:\.\s?|\s)?` + `(\d{1,3})` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
+		{lazily(`(?i)` + single + `t(?:\.\s?|\s)?` + `(\d{1,3}(?:\.\d{1,2})?)` + `(?:(?:-|\s?à\s?)t?(\d{1,3}))?(?:$|[^\p{Latin}\p{N}])`), wordSet("t")},
 		{lazily(`(?i)` + latin + `v(?:ol\.?)?(\d{1,3})()x\d`), wordSet("v|vol")},                           // "v05x12"
 		{lazily(`(?i)((?:^|[^\p{Latin}\p{N}])p\d{1,2})v(\d{1,3})()(?:$|[^\p{Latin}\p{N}])`), wordSet("v")}, // "P5V12": part 5, volume 12
 	}
