@@ -38,7 +38,7 @@ type Config struct {
 	ReplayPage     int           `env:"REPLAY_PAGE" envDefault:"100"` // entries per read of a stream
 	ReplayReads    int           `env:"REPLAY_READS" envDefault:"32"` // concurrent reads of streams
 
-	// Maximum interval between checks of a tenant's access generation.
+	// Maximum interval between checks of a tenant's access generation, and of a topic's stream for lost events.
 	AccessInterval time.Duration `env:"ACCESS_INTERVAL" envDefault:"30s"`
 	// Maximum age of the API's answer, even with the same generation.
 	AccessMaxAge time.Duration `env:"ACCESS_MAX_AGE" envDefault:"10m"`

@@ -567,7 +567,7 @@ func TestLostLiveEvent(t *testing.T) {
 	}
 }
 
-// A lost event that no other follows comes within the interval, and an expired stream is no reason for a resync event.
+// A lost event that no other follows comes within the interval.
 func TestLostLastEvent(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessInterval = 50 * time.Millisecond })
 	tenant := uuid.New()
@@ -577,7 +577,17 @@ func TestLostLastEvent(t *testing.T) {
 	s.expect(c, "first")
 	s.lose(tenant, "last")
 	s.expect(c, "last")
-	if err := s.redis.Client.Del(t.Context(), events.Key(tenant, events.Entities)).Err(); err != nil {
+}
+
+// A stream that has expired, so that its newest event is gone, is no reason for a resync event.
+func TestExpiredStreamIsNotReadAgain(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	c := s.open("/api/v1/events/stream", token)
+	s.publish(tenant, numbered("first", 1))
+	s.expect(c, "first")
+	if err := s.redis.Client.XTrimMaxLen(t.Context(), events.Key(tenant, events.Entities), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	topic, _ := s.server.hub.find(events.Key(tenant, events.Entities))

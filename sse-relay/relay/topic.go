@@ -92,14 +92,17 @@ func (t *topic) check(ctx context.Context) {
 	if !known || t.hub.enter(ctx) != nil {
 		return
 	}
+	last.Seq++
 	page, err := events.Range(ctx, t.hub.rdb, t.key, last, nil, 2)
 	t.hub.leave()
 	if err != nil {
 		t.hub.log.Warn("cannot check a stream for lost events; trying again later", "stream", t.key, "error", err)
 		return
 	}
-	if len(page) > 0 && page[len(page)-1].ID != last { // an empty stream has expired, and nothing came after
-		t.subscribed(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.syncing && slices.ContainsFunc(page, func(m events.Message) bool { return m.Kind != "" && m.ID.Compare(t.last) > 0 }) {
+		t.read(ctx)
 	}
 }
 
