@@ -15,7 +15,7 @@ func (w *Worker) message(ctx context.Context, q *queue.Queue, m queue.Message, d
 	working, stop := context.WithCancel(ctx)
 	hidden := make(chan struct{})
 	if q != nil && isNotification(m.Body) { // a task has a row that brings it back; a notification has only the queue
-		w.extend(ctx, q, m)
+		w.extend(ctx, q, m, w.hiddenAtFirst(m.Receives))
 	}
 	go func() { defer close(hidden); w.keepHidden(working, q, m) }()
 	err := w.do(ctx, m, dead)
@@ -77,14 +77,20 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			w.extend(ctx, q, m)
+			w.extend(ctx, q, m, w.Lease)
 		}
 	}
 }
 
-// extend hides the message for one lease from now.
-func (w *Worker) extend(ctx context.Context, q *queue.Queue, m queue.Message) {
-	if err := q.Extend(ctx, w.Lease, m); err != nil && ctx.Err() == nil {
+// hiddenAtFirst is how long a notification is hidden when its work begins: one lease at the first receive, twice as long
+// at each further one, up to 15 minutes. A worker that dies each time does not use up the attempts within minutes.
+func (w *Worker) hiddenAtFirst(receives int) time.Duration {
+	return min(15*time.Minute, w.Lease<<min(max(receives-1, 0), 5))
+}
+
+// extend hides the message for a time from now.
+func (w *Worker) extend(ctx context.Context, q *queue.Queue, m queue.Message, d time.Duration) {
+	if err := q.Extend(ctx, d, m); err != nil && ctx.Err() == nil {
 		slog.Warn("visibility timeout of a message was not extended; it may be delivered twice", "message", m.ID, "error", err)
 	}
 }
