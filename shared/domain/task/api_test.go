@@ -392,6 +392,35 @@ func TestLastWholeScanIsKept(t *testing.T) {
 	}
 }
 
+// A scan whose files were gone counts as one with the next for a day: until then, the last one before it is kept.
+func TestLastScanThatFoundItsFilesIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := serve(t)
+	library := library(t, s)
+	c := s.User(t, "one", "maintainer")
+	var ids [4]uuid.UUID
+	for i, gone := range []int{0, 0, 1, 1} {
+		ids[i] = add(t, s, s.One, task.Spec{Type: task.ScanLibrary, LibraryID: &library, Params: scanned{}})
+		exec(t, s, "insert into scan (tenant_id, id, library_id, mode, files_gone) values ($1, $2, $3, 'normal', $4)", s.One, ids[i], library, gone)
+	}
+	for _, step := range []struct {
+		ended string
+		want  []int
+	}{{"1 hour", []int{404, 200, 200, 200}}, {"2 days", []int{404, 404, 404, 200}}} {
+		exec(t, s, "update task set status = 'completed', completed_at = now() - interval '99 days' where tenant_id = $1", s.One)
+		exec(t, s, "update task set completed_at = now() - $2::interval where id = any($1)", ids[2:], step.ended)
+		if _, err := task.Forget(t.Context(), s.DB.System, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		c.Do("DELETE", base+"/purge?days=1", nil).Want(200)
+		for i, status := range step.want {
+			if res := c.Do("GET", base+"/"+ids[i].String(), nil); res.Status != status {
+				t.Errorf("%s later, scan %d: %d, want %d", step.ended, i, res.Status, status)
+			}
+		}
+	}
+}
+
 // A scan that has not seen all files is kept until a scan of the whole library has completed: until then, no book of
 // the library is purged.
 func TestScanThatMissedFilesIsKept(t *testing.T) {

@@ -134,7 +134,8 @@ func stats(ctx context.Context, d *db.DB) (*Stats, error) {
 
 // notLast excludes from the tasks t, of each library that is not deleted:
 //   - the newest scan, which is the library's scan state,
-//   - the newest completed scan of the whole library: later file moves are looked for since that one,
+//   - the newest completed scan of the whole library, since which later file moves are looked for (app.scans_since): a
+//     scan whose files were gone is that one after a day,
 //   - scans since then that have not seen all files: books whose files are gone must not be purged.
 const notLast = ` and (t.type <> 'scan_library' or t.library_id is null
 	or not exists (select from library l where l.tenant_id = t.tenant_id and l.id = t.library_id) or exists (select from task n
@@ -143,7 +144,8 @@ const notLast = ` and (t.type <> 'scan_library' or t.library_id is null
 	    and not exists (select from scan s where s.tenant_id = t.tenant_id and s.id = t.id and s.files_refused + s.unlisted > 0)
 	  or exists (select from task n
 	  where n.tenant_id = t.tenant_id and n.library_id = t.library_id and n.type = t.type and n.id > t.id
-	    and n.status = 'completed' and coalesce(n.params ->> 'path', '') = '')))`
+	    and n.status = 'completed' and coalesce(n.params ->> 'path', '') = ''
+	    and not exists (select from scan s where s.tenant_id = n.tenant_id and s.id = n.id and s.files_gone > 0 and n.completed_at >= now() - interval '1 day'))))`
 
 // purgeTime limits a request to delete ended tasks.
 const purgeTime = 20 * time.Second
