@@ -275,7 +275,7 @@ func (s *Server) explain(r *http.Request, i *Index, err error) error {
 	switch {
 	case errors.Is(err, blob.ErrClosed):
 		what = "The file of this book exists but cannot be opened: check its permissions"
-	case errors.Is(err, blob.ErrDenied) && i.PackKey == nil:
+	case errors.Is(err, blob.ErrDenied) && i.PackKey == nil && s.root(r.Context(), i) == there:
 		what = "The store refuses Longbox the file of this book: check its permissions"
 	// A gateway over folders answers like this.
 	case blob.InternalError(err) && i.PackKey == nil && s.root(r.Context(), i) == there:

@@ -123,6 +123,8 @@ func readable(data []byte, err error) ([]byte, error) {
 		return nil, page.Stale(err)
 	case errors.Is(err, blob.ErrArchived):
 		return nil, page.Archived(err)
+	case errors.Is(err, blob.ErrDenied):
+		return nil, fault.Wrap(err, fault.Unavailable, "The store refuses Longbox the file of this picture: check its permissions").After(2 * time.Second)
 	case errors.As(err, &a):
 		return nil, fault.Wrap(err, fault.Unprocessable, "The page cannot be read: %v", err)
 	case errors.As(err, new(*archive.Undrawn)):

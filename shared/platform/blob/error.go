@@ -55,6 +55,12 @@ func kindOf(status int, response error) error {
 		return ErrRange
 	case http.StatusConflict:
 		return fmt.Errorf("%w: %w", ErrBusy, response)
+	case http.StatusMovedPermanently, http.StatusTemporaryRedirect: // the bucket is in another region
+		return fmt.Errorf("%w: %w", ErrDenied, response)
+	case http.StatusBadRequest:
+		if strings.Contains(response.Error(), "AuthorizationHeaderMalformed") { // so is this one
+			return fmt.Errorf("%w: %w", ErrDenied, response)
+		}
 	case http.StatusForbidden, http.StatusUnauthorized:
 		if strings.Contains(response.Error(), "InvalidObjectState") {
 			return fmt.Errorf("%w: %w", ErrArchived, response)

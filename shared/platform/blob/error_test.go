@@ -18,6 +18,8 @@ func TestRefusalsMeanTheSame(t *testing.T) {
 	}{
 		{http.StatusForbidden, "InvalidObjectState", ErrArchived},
 		{http.StatusForbidden, "AccessDenied", ErrDenied},
+		{http.StatusMovedPermanently, "PermanentRedirect", ErrDenied},
+		{http.StatusBadRequest, "AuthorizationHeaderMalformed", ErrDenied},
 		{http.StatusConflict, "OperationAborted", ErrBusy},
 		{http.StatusPreconditionFailed, "PreconditionFailed", ErrChanged},
 	} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -157,7 +158,7 @@ func (g *getter) request(ctx context.Context, method string, u *url.URL, header 
 func escaped(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
 
 // url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS. A certificate is not for
-// hosts with more dots: over HTTPS such a bucket is in the path, as the SDK has it.
+// hosts with more dots: over HTTPS such a bucket is in the path, as the SDK has it, and so is every one at an IP address.
 func (g *getter) url(bucket, key string) *url.URL {
 	domain := ".amazonaws.com"
 	if strings.HasPrefix(g.region, "cn-") {
@@ -168,7 +169,7 @@ func (g *getter) url(bucket, key string) *url.URL {
 		*u = *g.endpoint
 	}
 	base := strings.TrimSuffix(u.Path, "/") + "/"
-	if g.pathStyle || u.Scheme == "https" && strings.Contains(bucket, ".") {
+	if g.pathStyle || u.Scheme == "https" && strings.Contains(bucket, ".") || net.ParseIP(u.Hostname()) != nil {
 		base += bucket + "/"
 	} else {
 		u.Host = bucket + "." + u.Host

@@ -20,6 +20,8 @@ func TestURLs(t *testing.T) {
 		{"us-east-1", "https://store.example.org", "comics.example.org"},
 		{"us-east-1", "http://store.example.org:9000", "comics"},
 		{"us-east-1", "http://store.example.org:9000", "comics.example.org"},
+		{"us-east-1", "http://10.0.0.5:9000", "comics"},
+		{"us-east-1", "http://[::1]:9000", "comics"},
 	} {
 		const key = "A folder/1 + 2.cbz"
 		g := &getter{region: c.region}

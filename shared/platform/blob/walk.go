@@ -94,10 +94,10 @@ func (w *walk) all(ctx context.Context, prefix, after string) bool {
 		case !l.more:
 			return true
 		}
-		token = l.next
-		if len(l.objects) > 0 {
-			after = l.objects[len(l.objects)-1].Key
+		if token = l.next; len(l.objects) == 0 {
+			continue
 		}
+		after = l.objects[len(l.objects)-1].Key
 		if good++; size > 0 && good == goodPages {
 			size, good, token = size-1, 0, ""
 		}

@@ -421,7 +421,8 @@ func (r *run) explain(err error) error {
 		return fault.Wrap(err, fault.Conflict,
 			"%s was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", r.library.Path)
 	case errors.Is(err, blob.ErrDenied):
-		return fault.Wrap(err, fault.Conflict, "%s cannot be listed, because access is denied: check the permissions of the folder or bucket. Nothing was removed",
+		return fault.Wrap(err, fault.Conflict,
+			"%s cannot be listed, because access is denied: check the permissions of the folder or bucket, and that the bucket is in the region of Longbox. Nothing was removed",
 			r.library.Path)
 	case blob.Unreachable(err):
 		return fault.Wrap(err, fault.Unavailable,
