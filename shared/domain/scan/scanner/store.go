@@ -191,7 +191,8 @@ func (s *Scanner) addPacks(ctx context.Context, tenant uuid.UUID, found []analyz
 type resultRow struct {
 	ID        uuid.UUID `json:"id"`
 	Revision  int       `json:"revision"`
-	Keep      bool      `json:"keep"` // the number: it is a position that the scan has set
+	Keep      bool      `json:"keep"`  // the number: it is a position that the scan has set
+	Named     bool      `json:"named"` // number, volume and chapter are of the file's name alone
 	Number    *float64  `json:"number"`
 	Chapter   *float64  `json:"chapter"`
 	Volume    *int      `json:"volume"`
@@ -211,7 +212,7 @@ type resultRow struct {
 
 // resultOf returns the row of a book.
 func resultOf(a analyzed, set *strategy.Set) resultRow {
-	r := resultRow{ID: a.ID, Revision: a.Revision, Keep: set.Positions(), Number: a.file.Number, Chapter: a.file.Chapter, Volume: a.file.Volume}
+	r := resultRow{ID: a.ID, Revision: a.Revision, Keep: set.Positions(), Named: a.NumberStrategy == "filename", Number: a.file.Number, Chapter: a.file.Chapter, Volume: a.file.Volume}
 	if a.problem != nil {
 		r.ErrorType, r.ErrorText = &a.problem.Type, new(clip(a.problem.Message, 1000))
 		return r
@@ -245,17 +246,17 @@ func queueResults(b *pgx.Batch, found []analyzed, sets map[uuid.UUID]*strategy.S
 		  title_sort = case when 'titleLock' = any(l.locks) or `+sortHeld+` then k.title_sort
 		    else coalesce(case when 'titleSortLock' = any(l.locks) then `+book.SortTitleSQL("u.title")+` else u.sort end, k.title_sort) end,
 		  search_title = case when 'titleLock' = any(l.locks) then k.search_title else coalesce(u.search, k.search_title) end,
-		  number = case when 'numberLock' = any(l.locks) or u.keep or s.known then k.number else u.number end,
-		  volume = case when 'volumeLock' = any(l.locks) or s.known then k.volume else u.volume end,
-		  chapter = case when 'chapterLock' = any(l.locks) or s.known then k.chapter else u.chapter end,
+		  number = case when 'numberLock' = any(l.locks) or u.keep or s.known and not u.named then k.number else u.number end,
+		  volume = case when 'volumeLock' = any(l.locks) or s.known and not u.named then k.volume else u.volume end,
+		  chapter = case when 'chapterLock' = any(l.locks) or s.known and not u.named then k.chapter else u.chapter end,
 		  release_day = case when u.error_type is not null or l.locks && '{yearLock,monthLock,dayLock}' then k.release_day else u.day end,
 		  reading_direction = case when s.known then k.reading_direction else u.direction end, page_count = coalesce(u.pages, k.page_count), updated_at = now()
-		from jsonb_to_recordset($1) as u(id uuid, revision integer, keep boolean, number double precision, chapter double precision, volume integer,
+		from jsonb_to_recordset($1) as u(id uuid, revision integer, keep boolean, named boolean, number double precision, chapter double precision, volume integer,
 		    error_type text, error_text text, direction text, day bigint, format text, print text, size bigint, pages integer,
 		    title text, sort text, search text)
 		  left join lateral (select coalesce((select m.locks from book_metadata m where m.tenant_id = app.tenant() and m.book_id = u.id), '{}') as locks) l on true
 		  left join lateral (select u.error_type is not null and exists (select from book b join page_index p on `+content.SameVersionSQL+`
-		    where b.tenant_id = app.tenant() and b.id = u.id) as known) s on true
+		    where b.tenant_id = app.tenant() and b.id = u.id and p.revision >= 0) as known) s on true
 		where k.tenant_id = app.tenant() and k.id = u.id and k.revision = u.revision
 		returning k.id, k.series_id, k.library_id`, toJSON(rows))
 	queuePositions(b, found)
