@@ -82,8 +82,8 @@ func (w *Worker) keepHidden(ctx context.Context, q *queue.Queue, m queue.Message
 	}
 }
 
-// hiddenAtFirst is how long a notification is hidden when its work begins: one lease at the first receive, twice as long
-// at each further one, up to 15 minutes. A worker that dies each time does not use up the attempts within minutes.
+// hiddenAtFirst is how long a notification is hidden when its work begins: one lease at the first receive, twice as
+// long at each further one, up to 15 minutes. A worker that dies each time does not use up the attempts within minutes.
 func (w *Worker) hiddenAtFirst(receives int) time.Duration {
 	return min(15*time.Minute, w.Lease<<min(max(receives-1, 0), 5))
 }

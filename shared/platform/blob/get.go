@@ -158,7 +158,7 @@ func (g *getter) request(ctx context.Context, method string, u *url.URL, header 
 func escaped(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }
 
 // url returns the URL of an object: below the endpoint, or on the bucket's own host at AWS. A certificate is not for
-// hosts with more dots: over HTTPS such a bucket is in the path, as the SDK has it, and so is every one at an IP address.
+// hosts with more dots: over HTTPS such a bucket is in the path, as the SDK has it, and so are all at an IP address.
 func (g *getter) url(bucket, key string) *url.URL {
 	domain := ".amazonaws.com"
 	if strings.HasPrefix(g.region, "cn-") {
