@@ -166,7 +166,7 @@ func (s *subscriber) receive(ctx context.Context, ps *redis.PubSub, heard *atomi
 			s.hub.message(ctx, m.Channel, m.Payload)
 		case *redis.Pong:
 		default:
-			return errors.New("Redis sent an unexpected kind of message")
+			return errors.New("unexpected kind of message from Redis")
 		}
 	}
 }
