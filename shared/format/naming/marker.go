@@ -53,9 +53,10 @@ const (
 var (
 	// Groups: text before, number, end of the range, and for chapters and issues the revision.
 	volumeMarks = []marker{
+		{lazily(`(?i)` + latin + `v(\d{2,3})(?:-(\d{2,3}))?[deksw](?:$|[^\p{L}\p{N}])`), wordSet("v")}, // "v05s": a letter for where the pages are from
 		{lazily(`(?i)` + latin + `(?:` + volumeWords + `)\.?` + apart + `-?` + num + upTo + volumeWords + andNum + `(?:$|[^\p{Latin}\p{N}]|[ab](?:$|[^\p{L}\p{N}])|c(?:h(?:ap(?:ter)?)?)?\.?\d|n(?:o|r)?\.?\d)`), wordSet(volumeWords)},
 		{lazily(`(?i)` + letter + `(?:` + cyrillicVolumes + `)\.?\s*(?:no\.\s*)?` + num + upTo + `том|т` + andNum + `(?:$|[^\p{L}\p{N}]|гл)`), wordSet(cyrillicVolumes + "|no")},
-		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + upTo + `第|제` + andNum + `\s*(?:` + volumeUnits + `)`), nil},
+		{lazily(`()(?:第|제)?\s*` + num + `\s*(?:` + volumeUnits + `)?` + upTo + `第|제` + andNum + `\s*(?:` + volumeUnits + `)(?:[bdeksw]\b)?`), nil},
 		{lazily(`()[卷巻](?:\s*|[ノの之])` + num + `()`), nil},
 		{lazily(`(?i)` + letter + `(?:` + otherVolumes + `)\.?\s*` + num + `(?:\s?-\s?` + num + `)?(?:$|[^\p{L}\p{N}])`), wordSet(otherVolumes)},
 		{lazily(`()(?:` + thaiVolumes + `)\s*` + num + `(?:\s?-\s?` + num + `)?`), nil},

@@ -174,7 +174,9 @@ func TestCompareOrders(t *testing.T) {
 	}
 	files := []string{"c/1.jpg", "c/1 b.jpg", "c/1-2.jpg", "c/1.5.jpg", "c/2.jpg", "c-d/1.jpg", "page.jpg", "page 2.jpg", "page 10.jpg", "page-3.jpg", "page_1", "x.gif", "x.jpg",
 		"書/(上).cbz", "書/(中).cbz", "書/(下).cbz", "本/本 上巻.cbz", "本/本 中巻.cbz", "本/本 下巻.cbz",
-		"話/第一話 七.cbz", "話/第二話 三.cbz", "話/第七話.cbz", "話/第十話.cbz", "話/第十二話.cbz", "話/第二十話.cbz", "話/第百二話.cbz"}
+		"本/陰陽師 前編.cbz", "本/陰陽師 中編.cbz", "本/陰陽師 後編.cbz", "本/陰陽師 巻一.cbz", "本/陰陽師 巻三.cbz", "本/陰陽師 巻二十.cbz",
+		"話/第一話 七.cbz", "話/第二話 三.cbz", "話/第七話.cbz", "話/第一〇話.cbz", "話/第十二話.cbz", "話/第二十話.cbz", "話/第百二話.cbz", "話/第一百零五話.cbz", "話/第一千零一話.cbz",
+		"語/其の一.cbz", "語/其の二.cbz", "語/其の三.cbz", "語/其の十.cbz"}
 	for i, a := range files {
 		for j, b := range files {
 			if got := sign(CompareFile(a, b)); got != sign(i-j) {
@@ -195,7 +197,7 @@ func TestCompareIsTotal(t *testing.T) {
 			}
 		}
 	}
-	words = append(words, "第一", "第1", "上巻", "1巻", "一", "第 十 話", "中下")
+	words = append(words, "第一", "第1", "上巻", "1巻", "一", "第 十 話", "中下", "前編", "巻一", "卷三卷七", "その〇")
 	slices.Sort(words)
 	words = slices.Compact(words)
 	for _, compare := range []func(a, b string) int{Compare, ComparePath, CompareFile} {

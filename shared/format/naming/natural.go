@@ -42,8 +42,8 @@ func ComparePath(a, b string) int {
 
 // CompareFile compares two slash-separated paths of books like ComparePath, but first by their names without extension:
 // "1.cbz" comes before "1-2.cbz" and "1 extra.cbz", although a dot sorts after a hyphen and a space. Numbers in Chinese
-// characters count as numbers, and 上, 中, 下 as 1, 2, 3. It is the order of app.file_order, in which a scan numbers
-// books.
+// characters count as numbers, 上, 中, 下 as 1, 2, 3, and so do the parts 前, 中, 後. It is the order of app.file_order, in
+// which a scan numbers books.
 func CompareFile(a, b string) int {
 	if c := ComparePath(counted(strings.TrimSuffix(a, path.Ext(a))), counted(strings.TrimSuffix(b, path.Ext(b)))); c != 0 {
 		return c
@@ -52,21 +52,37 @@ func CompareFile(a, b string) int {
 }
 
 var (
-	countedNumber = lazily(`(第\s*)([一二三四五六七八九十百]+)|([一二三四五六七八九十百]+)(\s*[巻卷冊册話话回章集])`)
-	countedPart   = lazily(`([上中下])([巻卷冊册篇編编集])|(^|[\s(（\[【「/])([上中下])($|[\s)）\]】」/])`)
-	countedParts  = strings.NewReplacer("上", "1", "中", "2", "下", "3")
+	countAfter   = lazily(`(?:第|その|其[のノ之]|(?:^|[^0-9])[卷巻][ノの之]?)[ \t]*$`)
+	countBefore  = lazily(`^[ \t]*[巻卷冊册話话回章集]`)
+	countedPart  = lazily(`[上中下][巻卷冊册篇編编集]|[前後后][篇編编]|(?:^|[\s(（\[【「/])[上中下](?:$|[\s)）\]】」/])`)
+	countedParts = strings.NewReplacer("上", "1", "中", "2", "下", "3", "前", "1", "後", "3", "后", "3")
 )
+
+const countDigits = "〇零一二三四五六七八九十百千"
 
 // counted writes volume and chapter numbers with digits.
 func counted(name string) string {
-	if !strings.ContainsAny(name, "上中下一二三四五六七八九十百") {
+	if !strings.ContainsAny(name, "上中下前後后"+countDigits) {
 		return name
 	}
-	name = countedNumber.ReplaceAllStringFunc(name, func(s string) string {
-		m := countedNumber.FindStringSubmatch(s)
-		return m[1] + arabic(m[2]+m[3]) + m[4]
-	})
-	return countedPart.ReplaceAllStringFunc(name, countedParts.Replace)
+	done := ""
+	for rest := name; rest != ""; {
+		number := rest[:len(rest)-len(strings.TrimLeft(rest, countDigits))]
+		if number == "" {
+			n := strings.IndexAny(rest, countDigits)
+			if n < 0 {
+				n = len(rest)
+			}
+			done, rest = done+rest[:n], rest[n:]
+			continue
+		}
+		rest = rest[len(number):]
+		if countAfter.MatchString(done) || countBefore.MatchString(rest) {
+			number = arabic(number)
+		}
+		done += number
+	}
+	return countedPart.ReplaceAllStringFunc(done, countedParts.Replace)
 }
 
 func compareFolded(a, b string) int {

@@ -125,7 +125,9 @@ func TestFileOrder(t *testing.T) {
 	for number, order := range map[string][]string{
 		"file_order": {"S/A/T.cbz", "S/A/T 2.cbz", "S/A/T 10.cbz", "S/A/T 10 copy.cbr", "S/A/T 10.5.cbz", "S/A extra/T 1.cbz", "S/B.x/1.cbz", "S/B.x/1.5.cbz", "S/Z.cbz",
 			"S/書/(上).cbz", "S/書/(中).cbz", "S/書/(下).cbz", "S/本/本 上巻.cbz", "S/本/本 中巻.cbz", "S/本/本 下巻.cbz",
-			"S/話/第一話 七.cbz", "S/話/第二話 三.cbz", "S/話/第七話.cbz", "S/話/第十話.cbz", "S/話/第十二話.cbz", "S/話/第二十話.cbz", "S/話/第百二話.cbz"},
+			"S/本/陰陽師 前編.cbz", "S/本/陰陽師 中編.cbz", "S/本/陰陽師 後編.cbz", "S/本/陰陽師 巻一.cbz", "S/本/陰陽師 巻三.cbz", "S/本/陰陽師 巻二十.cbz",
+			"S/話/第一話 七.cbz", "S/話/第二話 三.cbz", "S/話/第七話.cbz", "S/話/第一〇話.cbz", "S/話/第十二話.cbz", "S/話/第二十話.cbz", "S/話/第百二話.cbz", "S/話/第一百零五話.cbz", "S/話/第一千零一話.cbz",
+			"S/語/其の一.cbz", "S/語/其の二.cbz", "S/語/其の三.cbz", "S/語/其の十.cbz"},
 		// No numbers in the names.
 		"smart": {"S/A/T.cbz", "S/A/T a.cbz", "S/A/T a copy.cbr", "S/A/T a.m.cbz", "S/A extra/a.cbz", "S/Z.cbz"},
 	} {
