@@ -75,14 +75,15 @@ func Migrate(ctx context.Context, ownerURL string) (applied, reindexed int, err 
 // again is the interval of attempts to take the lock.
 const again = 100 * time.Millisecond
 
-// wait takes the lock that allows one migration at a time. It polls: a statement that waits in the server would block
-// the "create index concurrently" of the lock's holder.
+// wait takes the lock that allows one migration at a time, for a session that may be silent for as long as a migration
+// takes. It polls: a statement that waits in the server would block the "create index concurrently" of the lock's
+// holder.
 func wait(ctx context.Context, lock *sql.Conn) error {
 	tick := time.NewTicker(again)
 	defer tick.Stop()
 	for {
 		var ours bool
-		if err := lock.QueryRowContext(ctx, "select pg_try_advisory_lock(726601)").Scan(&ours); ours || err != nil {
+		if err := lock.QueryRowContext(ctx, "select pg_try_advisory_lock(726601) from set_config('idle_session_timeout', '0', false)").Scan(&ours); ours || err != nil {
 			return err
 		}
 		select {
