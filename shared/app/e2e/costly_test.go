@@ -51,9 +51,14 @@ func TestCostlyPages(t *testing.T) {
 	testkit.Eventually(t, time.Minute, func() bool { return packs() == 1 })
 	stop()
 	for _, n := range []int{3, 1, 4, 2} {
-		s.s3.Counter.Reset()
-		read(n)
-		all := s.s3.Counter.Reset()
+		var all []testkit.Request
+		for range 3 { // a response that began before Redis confirmed it begins anew if Redis takes too long
+			s.s3.Counter.Reset()
+			read(n)
+			if all = s.s3.Counter.Reset(); len(all) == 1 {
+				break
+			}
+		}
 		library, media := buckets(all)
 		gets := testkit.Objects(all, "GET")
 		if len(all) != 1 || len(gets) != 1 || library != 0 || media != 1 || gets[0].Range == "" || gets[0].Bytes != int64(len(pages[n-1].data)) {
