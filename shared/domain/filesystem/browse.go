@@ -185,7 +185,7 @@ func Unlisted(err error) error {
 	case errors.Is(err, blob.ErrNotFound):
 		wrong = fault.Invalid("path", "was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root")
 	case errors.Is(err, blob.ErrDenied):
-		wrong = fault.Invalid("path", "cannot be listed, because access is denied: check the permissions of the folder or bucket, and that the bucket is in the region of Longbox")
+		wrong = fault.Invalid("path", "cannot be listed, because access is denied: check the permissions of the folder, or the permissions and the region of the bucket")
 	}
 	if wrong != nil {
 		wrong.Err = err

@@ -422,7 +422,7 @@ func (r *run) explain(err error) error {
 			"%s was not found: check that the folder or bucket exists, is mounted, and is still offered as a library root. Nothing was removed", r.library.Path)
 	case errors.Is(err, blob.ErrDenied):
 		return fault.Wrap(err, fault.Conflict,
-			"%s cannot be listed, because access is denied: check the permissions of the folder or bucket, and that the bucket is in the region of Longbox. Nothing was removed",
+			"%s cannot be listed, because access is denied: check the permissions of the folder, or the permissions and the region of the bucket. Nothing was removed",
 			r.library.Path)
 	case blob.Unreachable(err):
 		return fault.Wrap(err, fault.Unavailable,
