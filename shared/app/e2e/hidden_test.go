@@ -13,7 +13,7 @@ import (
 )
 
 // whole lists the operations that delete things of series, including those of hidden series.
-var whole = []string{"deleteGenre", "deleteTag", "deleteSharingTag", "deleteCollection", "deleteReadList"}
+var whole = []string{"deleteGenre", "deleteTag", "deleteSharingTag", "deleteCollection", "deleteReadList", "forgetAll"}
 
 // A user from whom a series is hidden does not find the series or its books, whatever the operation: it returns 404 as
 // for unknown ids, no response contains anything of them, and none of their rows change.

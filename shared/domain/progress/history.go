@@ -172,10 +172,11 @@ func forgetReading(ctx context.Context, d *db.DB, book, reading uuid.UUID) error
 	return err
 }
 
+// forgetAll forgets all readings of the caller, also of series that are hidden from them now.
 func forgetAll(ctx context.Context, d *db.DB) error {
 	for n := int64(forgetAtOnce); n == forgetAtOnce; {
 		var err error
-		if n, err = db.Exec(ctx, d, forgetSome("")); err != nil {
+		if n, err = db.GetValue[int64](ctx, d, "select app.forget_history($1)", forgetAtOnce); err != nil {
 			return err
 		}
 	}

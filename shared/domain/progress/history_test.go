@@ -78,6 +78,16 @@ func TestHistory(t *testing.T) {
 	r.who.Do("DELETE", "/api/v1/user/read-history", nil).Want(204)
 	want("all forgotten", "0 <nil>", "0 <nil>")
 
+	r.tell(r.session("reset", 74, 74, nil), r.session("completed", 75, 76, nil))
+	tag := uuid.New()
+	s.DB.Exec(t, "insert into sharing_tag (tenant_id, id, name) values ($1, $2, 'some')", s.One, tag)
+	s.DB.Exec(t, "insert into series_sharing_tag (tenant_id, series_id, sharing_tag_id) select tenant_id, series_id, $2 from book where id = $1", books[0], tag)
+	s.DB.Exec(t, "insert into sharing_grant (tenant_id, id, sharing_tag_id, account_id, mode) values ($1, gen_random_uuid(), $2, $3, 'deny')", s.One, tag, r.who.ID)
+	r.who.Do("GET", book, nil).Want(404)
+	r.who.Do("DELETE", "/api/v1/user/read-history", nil).Want(204)
+	s.DB.Exec(t, "delete from sharing_grant")
+	want("forgotten while it was hidden", "0 <nil>", "0 <nil>")
+
 	stranger := s.User(t, "two", "admin")
 	for _, path := range []string{book, whole, "/api/v1/books/" + uuid.NewString() + "/read-history", "/api/v1/series/" + uuid.NewString() + "/read-history"} {
 		stranger.Do("GET", path, nil).Want(404)
