@@ -33,6 +33,7 @@ type access struct {
 	sets    permissionSets
 	flights singleflight.Group
 	wake    chan struct{}
+	settled time.Duration // after a change: how long the API may answer as before
 
 	mu     sync.Mutex
 	grants map[[sha256.Size]byte]*grant
@@ -40,12 +41,13 @@ type access struct {
 	places map[[sha256.Size]byte]uuid.UUID   // tenant by host, to read its generation before a request to the API
 	due    map[uuid.UUID]bool                // tenants to review; true: even if the generation is the same
 	busy   map[uuid.UUID]bool                // tenants under review
+	later  map[uuid.UUID]bool                // tenants with a review to come
 }
 
 func newAccess(cfg Config, rdb redis.UniversalClient, log *slog.Logger) *access {
-	return &access{cfg: cfg, rdb: rdb, log: log, api: newAPIClient(cfg), wake: make(chan struct{}, 1),
+	return &access{cfg: cfg, rdb: rdb, log: log, api: newAPIClient(cfg), wake: make(chan struct{}, 1), settled: 6 * time.Second,
 		grants: map[[sha256.Size]byte]*grant{}, owners: map[uuid.UUID]map[*grant]struct{}{}, places: map[[sha256.Size]byte]uuid.UUID{},
-		due: map[uuid.UUID]bool{}, busy: map[uuid.UUID]bool{}}
+		due: map[uuid.UUID]bool{}, busy: map[uuid.UUID]bool{}, later: map[uuid.UUID]bool{}}
 }
 
 // admission is a grant with the rate limit headers of the API's response.

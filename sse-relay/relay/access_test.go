@@ -567,6 +567,26 @@ func TestUnconfirmedConnections(t *testing.T) {
 	s.ended(c, 6*time.Second) // a long one does
 }
 
+// The API is asked once more after a change: the first time it may answer as before.
+func TestChangeThatTheAPINoticesLate(t *testing.T) {
+	s := newStage(t, func(c *Config) { c.AccessInterval = time.Minute })
+	a := s.server.access
+	a.mu.Lock()
+	a.settled = time.Second
+	a.mu.Unlock()
+	tenant := uuid.New()
+	token, _ := s.account(tenant)
+	bare := strings.TrimPrefix(token, "Authorization: ")
+	c := s.open("/api/v1/events/stream", token)
+	asked := s.api.Asked(bare)
+	if err := s.publisher.ChangeAccess(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the API is asked", func() bool { return s.api.Asked(bare) > asked })
+	s.api.Remove(bare)
+	s.ended(c, 10*time.Second)
+}
+
 // While Redis is away, every connection is checked at the API, time and again.
 func TestRevokedWithoutRedis(t *testing.T) {
 	s := newStage(t, func(c *Config) { c.AccessInterval = 200 * time.Millisecond })

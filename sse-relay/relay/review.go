@@ -16,8 +16,22 @@ const (
 	idleGrants = time.Minute
 )
 
-// changed requests a review of all connections of a tenant.
-func (a *access) changed(tenant uuid.UUID) { a.request(tenant, true) }
+// changed requests a review of all connections of a tenant, and one more when the API has surely noticed the change: if
+// Redis is late, a process of the API answers by what it has known of the tenant for up to 5 s.
+func (a *access) changed(tenant uuid.UUID) {
+	a.request(tenant, true)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.later[tenant] {
+		a.later[tenant] = true
+		time.AfterFunc(a.settled, func() {
+			a.mu.Lock()
+			delete(a.later, tenant)
+			a.mu.Unlock()
+			a.request(tenant, true)
+		})
+	}
+}
 
 // mayHaveChanged requests a review of those connections of a tenant that have another generation.
 func (a *access) mayHaveChanged(tenant uuid.UUID) { a.request(tenant, false) }
