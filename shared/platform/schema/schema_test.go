@@ -17,8 +17,7 @@ import (
 )
 
 // When several programs start at once, one migrates and the others wait. A concurrent index build waits for all running
-// statements, so the waiting ones must not run one. The sessions that hold and await the lock outlive the timeout of a
-// database that may pause.
+// statements, so the waiting ones must not run one. Their sessions outlive the timeout of a database that may pause.
 func TestSeveralMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("m%d", os.Getpid())
@@ -37,7 +36,7 @@ func TestSeveralMigrateAtOnce(t *testing.T) {
 		_ = super.Close(context.Background()) // the test is over
 	})
 	exec("create database " + name + " owner longbox_owner template template0 encoding 'UTF8' locale 'C.UTF-8'")
-	exec("alter database " + name + " set idle_session_timeout = '1s'")
+	exec("alter database " + name + " set idle_session_timeout = '400ms'")
 	u, err := url.Parse(testkit.Superuser(t))
 	if err != nil {
 		t.Fatal(err)
